@@ -1,0 +1,5 @@
+"""Making vectors."""
+
+from activecover.embed._dense import DenseNetwork
+
+__all__ = ["DenseNetwork"]

@@ -1,0 +1,26 @@
+"""Optional dependencies: imported where used, and one clear line when one is missing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from activecover.errors import MissingExtra
+
+
+def require(module: str, *, extra: str, purpose: str) -> Any:
+    """Import an optional module, or say which extra to install.
+
+    Examples
+    --------
+    >>> require("json", extra="plot", purpose="pictures").dumps([1])
+    '[1]'
+    >>> require("no_such_module", extra="plot", purpose="pictures")
+    Traceback (most recent call last):
+    activecover.errors.MissingExtra: pictures need no_such_module: pip install 'activecover[plot]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        top = module.partition(".")[0]
+        raise MissingExtra(f"{purpose} need {top}: pip install 'activecover[{extra}]'") from missing

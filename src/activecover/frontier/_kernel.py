@@ -1,0 +1,159 @@
+"""The one definition of distance, compiled, and the filter that saves most of its work.
+
+The squared distance is the sum of squared float64 differences in NumPy's own order of summation
+(pairwise, eight lanes), so that ``((a - b) ** 2).sum()`` in float64 gives the same number to the last
+bit, whatever else is computed beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+_PAIRWISE_BLOCK = 128
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _square(x: Any, i: int, p: Any, j: int, t: int) -> float:
+    difference = np.float64(x[i, t]) - np.float64(p[j, t])
+    return difference * difference
+
+
+@numba.njit(cache=True, nogil=True)
+def _block(x: Any, i: int, p: Any, j: int, start: int, size: int) -> float:
+    """Sum of at most 128 squared differences: eight running sums, then the rest one by one."""
+    t = start
+    end = start + size
+    if size < 8:
+        total = 0.0
+    else:
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+        while t < end - size % 8:
+            s0 += _square(x, i, p, j, t)
+            s1 += _square(x, i, p, j, t + 1)
+            s2 += _square(x, i, p, j, t + 2)
+            s3 += _square(x, i, p, j, t + 3)
+            s4 += _square(x, i, p, j, t + 4)
+            s5 += _square(x, i, p, j, t + 5)
+            s6 += _square(x, i, p, j, t + 6)
+            s7 += _square(x, i, p, j, t + 7)
+            t += 8
+        total = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    while t < end:
+        total += _square(x, i, p, j, t)
+        t += 1
+    return total
+
+
+def summation_plan(dimensions: int) -> npt.NDArray[np.int64]:
+    """How NumPy sums so many terms: leaves of at most 128, each with how many sums to merge after it.
+
+    NumPy halves a sum until its parts are small and adds the parts up again. Written down as a list
+    (start, size, merges) it needs no recursion, which compiled code that is cached on disk cannot have.
+    """
+    leaves: list[list[int]] = []
+
+    def split(start: int, size: int) -> None:
+        if size <= _PAIRWISE_BLOCK:
+            leaves.append([start, size, 0])
+            return
+        half = size // 2
+        half -= half % 8
+        split(start, half)
+        split(start + half, size - half)
+        leaves[-1][2] += 1
+
+    split(0, dimensions)
+    return np.array(leaves, np.int64)
+
+
+@numba.njit(cache=True, nogil=True)
+def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> float:
+    """Squared distance of row ``i`` of ``x`` from row ``j`` of ``p``; ``sums`` is scratch space."""
+    top = -1
+    for leaf in range(plan.shape[0]):
+        top += 1
+        sums[top] = _block(x, i, p, j, plan[leaf, 0], plan[leaf, 1])
+        for _ in range(plan[leaf, 2]):
+            top -= 1
+            sums[top] += sums[top + 1]
+    return sums[0]
+
+
+@numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def _smallest(products: Any, row: int, offsets: Any) -> float:
+    best = np.inf
+    for j in range(offsets.shape[0]):
+        value = offsets[j] - 2.0 * products[row, j]
+        best = value if value < best else best
+    return best
+
+
+@numba.njit(cache=True, nogil=True)
+def settle(
+    vectors: Any,
+    rows: Any,
+    products: Any,
+    row_squares: Any,
+    positives: Any,
+    positive_squares: Any,
+    keys: Any,
+    slack: float,
+    plan: Any,
+    squared: Any,
+    sources: Any,
+) -> None:
+    """Bring rows up to date with new positives: the products filter, the kernel settles.
+
+    ``vectors[r]`` is the vector of row ``rows[r]``; ``products[r, j]`` its float32 inner product with
+    positive ``j``. ``slack`` bounds the error of twice a product relative to the two vectors' lengths.
+    """
+    sums = np.empty(plan.shape[0])
+    longest = 0.0
+    for j in range(positive_squares.shape[0]):
+        longest = max(longest, positive_squares[j])
+    for r in range(rows.shape[0]):
+        row = rows[r]
+        error = error_bound(row_squares[row], longest, slack)
+        nearest = row_squares[row] + _smallest(products, r, positive_squares)
+        if nearest - error > squared[row]:
+            continue
+        # Only a positive that may still be nearest is worth an exact distance.
+        limit = min(squared[row], nearest + error)
+        for j in range(positive_squares.shape[0]):
+            estimate = row_squares[row] + positive_squares[j] - 2.0 * products[r, j]
+            if estimate - error > limit:
+                continue
+            exact = squared_distance(vectors, r, positives, j, plan, sums)
+            if exact < squared[row] or (exact == squared[row] and keys[j] < sources[row]):
+                squared[row] = exact
+                sources[row] = keys[j]
+                limit = min(limit, exact)
+
+
+@numba.njit(cache=True, nogil=True)
+def error_bound(row_square: float, positive_square: float, slack: float) -> float:
+    """How far an estimated squared distance can be from the exact one.
+
+    The float32 product errs by at most ``slack`` relative to the lengths of both vectors, in whatever
+    order it was summed; the float64 parts by far less than 1e-12 of the squares; the last term covers
+    products so small that float32 rounds them to zero.
+    """
+    return slack * np.sqrt(row_square * positive_square) + 1e-12 * (row_square + positive_square) + 1e-30
+
+
+def squares(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Squared lengths of rows, in float64."""
+    wide = vectors.astype(np.float64)
+    result: npt.NDArray[np.float64] = (wide * wide).sum(axis=1)
+    return result
+
+
+def slack_of(dimensions: int) -> float:
+    """Relative error bound of twice a float32 inner product of so many terms, with room to spare."""
+    unit = 2.0**-24
+    terms = dimensions + 2
+    return 2.0 * 1.01 * terms * unit / (1.0 - min(0.5, terms * unit))

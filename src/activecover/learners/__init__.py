@@ -1,0 +1,24 @@
+"""What to ask next: one idea per file, found by name in one registry."""
+
+from activecover.learners._base import Labels, Learner, Proposal, ranked
+from activecover.learners._catalogue import LEARNERS, make_learner
+from activecover.learners._explore import Exploration, stratified_sample
+from activecover.learners._nearest import ExploreCommit, Offline
+from activecover.learners._one_class import OneClass
+from activecover.learners._yardsticks import Optimal, Passive
+
+__all__ = [
+    "LEARNERS",
+    "Exploration",
+    "ExploreCommit",
+    "Labels",
+    "Learner",
+    "Offline",
+    "OneClass",
+    "Optimal",
+    "Passive",
+    "Proposal",
+    "make_learner",
+    "ranked",
+    "stratified_sample",
+]

@@ -1,0 +1,241 @@
+"""What a learner is: a fold over settled labels that says what to ask next."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError, NotAvailable
+from activecover.frontier import NO_KEY
+from activecover.learners._explore import Exploration
+from activecover.pool import Pool
+
+Negatives = Literal["none", "sample", "all"]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Settled labels: which ask (its number), which row, yes or no, and whether exploration drew it.
+
+    Seeds (positives known before the first ask) have negative numbers and count as drawn.
+    """
+
+    numbers: Rows
+    rows: Rows
+    positive: npt.NDArray[np.bool_]
+    sampled: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, numbers: Any, rows: Any, positive: Any, sampled: Any) -> Labels:
+        """Build from anything array-like; one value of ``sampled`` may stand for all."""
+        chosen = np.asarray(rows, np.int64).reshape(-1)
+        drawn = np.broadcast_to(np.asarray(sampled, bool), chosen.shape).copy()
+        return cls(np.asarray(numbers, np.int64).reshape(-1), chosen, np.asarray(positive, bool).reshape(-1), drawn)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, which: Any) -> Labels:
+        """Some of the labels, by mask or by places."""
+        return Labels(self.numbers[which], self.rows[which], self.positive[which], self.sampled[which])
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Rows to ask for, in order: the first ``explored`` at random, the others by the learner's rule.
+
+    ``unavailable`` says why the rule could not be used, where it could not.
+    """
+
+    rows: Rows
+    explored: int
+    distances: npt.NDArray[np.float64]
+    nearest: npt.NDArray[np.int64]
+    unavailable: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def ranked(rows: Any, distances: Any = None, nearest: Any = None) -> Proposal:
+    """A proposal by rule, with what there is to explain it (NaN and ``NO_KEY`` stand for nothing)."""
+    chosen = np.asarray(rows, np.int64)
+    far = np.full(len(chosen), np.nan) if distances is None else np.asarray(distances, np.float64)
+    keys = np.full(len(chosen), NO_KEY) if nearest is None else np.asarray(nearest, np.int64)
+    return Proposal(chosen, 0, far, keys)
+
+
+class Learner(ABC):
+    """Base of all learners.
+
+    The constructor only stores its parameters. ``begin`` puts the learner on a pool; from then on its
+    state is a fold over the *settled* labels in the order in which their rows were asked, and nothing
+    else: batches, the order of arrival and what was undone in between leave no mark. ``propose`` is
+    pure. So the same pool, seed and labels give the same proposals, and thinking ahead is safe.
+
+    A subclass says what it learns from (``negatives``) and writes ``_reset``, ``_fold``, ``_ready`` and
+    ``_rank``; ``activecover.testing.check_learner`` holds it to the contract. With ``negatives = "none"``
+    it may close a negative row but never read its vector.
+
+    Exploration is the same for all: ``explore`` random rows first, and on until a positive is known.
+    """
+
+    negatives: ClassVar[Negatives] = "none"
+    #: Whether a label that comes late (its row was asked before others already folded) changes the fold.
+    ordered: ClassVar[bool] = False
+    explore: int | Sequence[int] = 0
+
+    def begin(
+        self, pool: Pool, *, seed: int = 0, outside: npt.NDArray[np.float32] | None = None
+    ) -> Self:
+        """Start on a pool with no labels.
+
+        Parameters
+        ----------
+        pool : Pool
+            The rows to choose from.
+        seed : int
+            Of all randomness.
+        outside : array of encoded vectors, optional
+            Positives from outside the pool; their keys are -1, -2, ….
+        """
+        self.pool_ = pool
+        self.seed_ = seed
+        self.outside_ = np.zeros((0, pool.dimensions), np.float32) if outside is None else outside
+        self.closed_ = pool.withdrawn.copy()
+        self._told: dict[int, tuple[int, bool, bool]] = {}
+        self._last = np.iinfo(np.int64).min
+        self.exploration_ = Exploration(self.explore, seed).begin(len(pool))
+        self._reset()
+        return self
+
+    def tell(self, labels: Labels) -> None:
+        """Fold in settled labels."""
+        rows = labels.rows
+        again = [row for row in rows.tolist() if row in self._told]
+        if again or len(np.unique(rows)) != len(rows):
+            raise InputError(f"row {again[0] if again else rows[0]} is settled already: untell it first")
+        for number, row, positive, sampled in zip(
+            labels.numbers.tolist(), rows.tolist(), labels.positive.tolist(), labels.sampled.tolist(), strict=True
+        ):
+            self._told[row] = (number, positive, sampled)
+        self.closed_[rows] = True
+        late = self.ordered and len(labels) and int(labels.numbers.min()) <= self._last
+        self._last = max(self._last, int(labels.numbers.max(initial=self._last)))
+        if late:
+            self._refold()
+        else:
+            self._fold(labels)
+
+    def untell(self, rows: Any) -> None:
+        """Take labels back, as if they had never been told."""
+        gone = self._labels(np.asarray(rows, np.int64))
+        for row in gone.rows.tolist():
+            del self._told[row]
+        self.closed_[gone.rows] = self.pool_.withdrawn[gone.rows]
+        self.exploration_.rewind()
+        self._unfold(gone)
+
+    def extend(self) -> None:
+        """Take in the rows by which the pool has grown."""
+        added = self.pool_.withdrawn[len(self.closed_) :]
+        self.closed_ = np.concatenate([self.closed_, added])
+        self.exploration_.begin(len(self.pool_))
+        self._grow()
+
+    def exploring(self, held: Any = ()) -> bool:
+        """Whether rows of the sample are left, or no positive is known yet."""
+        return not self._ready() or len(self.exploration_.sample(1, self._free(held))) > 0
+
+    def propose(self, k: int, held: Any = ()) -> Proposal:
+        """Up to ``k`` rows to ask for next, without those held (leased, skipped, unsure).
+
+        Fewer than ``k`` come back only if no more are open.
+        """
+        free = self._free(held)
+        k = min(k, int(free.sum()))
+        drawn = self.exploration_.sample(k, free)
+        if len(drawn) == k:
+            return self._drawn(drawn)
+        if not self._ready():
+            return self._drawn(self.exploration_.on(k, free))
+        free[drawn] = False
+        try:
+            by_rule = self._rank(k - len(drawn), free)
+        except NotAvailable as reason:
+            free[drawn] = True
+            return self._drawn(self.exploration_.on(k, free), str(reason))
+        first = self._drawn(drawn)
+        return Proposal(
+            np.concatenate([first.rows, by_rule.rows]),
+            len(drawn),
+            np.concatenate([first.distances, by_rule.distances]),
+            np.concatenate([first.nearest, by_rule.nearest]),
+        )
+
+    def get_params(self) -> dict[str, Any]:
+        """The constructor's parameters, by name."""
+        names = inspect.signature(type(self).__init__).parameters
+        return {name: getattr(self, name) for name in names if name != "self"}
+
+    def replace(self, **changes: Any) -> Self:
+        """A fresh learner with some parameters changed."""
+        return type(self)(**{**self.get_params(), **changes})
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({inside})"
+
+    @abstractmethod
+    def _reset(self) -> None:
+        """Forget all labels; the outside positives stay known."""
+
+    @abstractmethod
+    def _fold(self, labels: Labels) -> None:
+        """Take in labels, in the order in which their rows were asked."""
+
+    @abstractmethod
+    def _ready(self) -> bool:
+        """Whether there is a positive to start from."""
+
+    @abstractmethod
+    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
+        """The ``k`` best rows among the free ones; raise NotAvailable where no model can be had."""
+
+    def _unfold(self, gone: Labels) -> None:
+        """Take labels out again; by default everything is folded anew."""
+        self._refold()
+
+    def _grow(self) -> None:
+        """Take in new rows; by default everything is folded anew."""
+        self._refold()
+
+    def _free(self, held: Any) -> npt.NDArray[np.bool_]:
+        free: npt.NDArray[np.bool_] = ~self.closed_
+        free[np.asarray(list(held) if isinstance(held, set | frozenset) else held, np.int64)] = False
+        return free
+
+    def _refold(self) -> None:
+        self._reset()
+        self._fold(self._labels(np.fromiter(self._told, np.int64, len(self._told))))
+
+    def _labels(self, rows: Rows) -> Labels:
+        """The labels of settled rows, in the order in which they were asked."""
+        unknown = [row for row in rows.tolist() if row not in self._told]
+        if unknown:
+            raise InputError(f"row {unknown[0]} is not settled: there is nothing to take back")
+        told = [self._told[row] for row in rows.tolist()]
+        labels = Labels.of([t[0] for t in told], rows, [t[1] for t in told], [t[2] for t in told])
+        return labels.take(np.lexsort((labels.rows, labels.numbers)))
+
+    @staticmethod
+    def _drawn(rows: Rows, unavailable: str | None = None) -> Proposal:
+        by_chance = ranked(rows)
+        return Proposal(rows, len(rows), by_chance.distances, by_chance.nearest, unavailable)

@@ -1,0 +1,94 @@
+"""The paper's two nearest-positive learners: they differ in which positives count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.frontier import ExactFrontier, Frontier
+from activecover.learners._base import Labels, Learner, Proposal, Rows, ranked
+
+
+class _NearestPositive(Learner):
+    """Ask for the open row nearest to a positive that counts."""
+
+    def __init__(self, explore: int | Sequence[int] = 100) -> None:
+        self.explore = explore
+
+    def _counts(self, labels: Labels) -> Rows:
+        raise NotImplementedError
+
+    def _reset(self) -> None:
+        self.frontier_: Frontier = ExactFrontier(self.pool_)
+        if len(self.outside_):
+            self.frontier_.add(-1 - np.arange(len(self.outside_)), self.outside_)
+        self._positives = len(self.outside_)
+
+    def _fold(self, labels: Labels) -> None:
+        # Closed first: a negative's vector is not read from here on, a positive's only as a positive.
+        self.frontier_.retire(labels.rows)
+        new = self._counts(labels)
+        if len(new):
+            self.frontier_.add(new, self.pool_.vectors[new])
+            self._positives += len(new)
+
+    def _unfold(self, gone: Labels) -> None:
+        counted = self._counts(gone)
+        if len(counted):
+            self.frontier_.remove(counted)
+            self._positives -= len(counted)
+        self.frontier_.restore(gone.rows)
+
+    def _grow(self) -> None:
+        self.frontier_.extend()
+
+    def _ready(self) -> bool:
+        return self._positives > 0
+
+    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
+        found = self.frontier_.nearest(k, without=np.flatnonzero(~free & ~self.closed_))
+        return ranked(found.rows, found.distances, found.sources)
+
+
+class ExploreCommit(_NearestPositive):
+    """Explore at random, then commit: always ask for the row nearest to any positive found so far.
+
+    Parameters
+    ----------
+    explore : int or sequence of int
+        How many rows to label at random first, or which.
+
+    References
+    ----------
+    Jiang, H. and Rostamizadeh, A. (2021). Active Covering. ICML. Algorithm 2.
+
+    Examples
+    --------
+    >>> from activecover.pool import Pool
+    >>> learner = ExploreCommit(explore=[0]).begin(Pool([[0.0], [5.0], [1.0], [1.5]]))
+    >>> learner.tell(Labels.of([0], [0], [True], True))
+    >>> learner.propose(3).rows
+    array([2, 3, 1])
+    """
+
+    def _counts(self, labels: Labels) -> Rows:
+        return labels.rows[labels.positive]
+
+
+class Offline(_NearestPositive):
+    """Explore at random, then ask in the order of distance to the nearest positive *of that sample*.
+
+    Parameters
+    ----------
+    explore : int or sequence of int
+        How many rows to label at random first, or which.
+
+    References
+    ----------
+    Jiang, H. and Rostamizadeh, A. (2021). Active Covering. ICML. Algorithm 1.
+    """
+
+    def _counts(self, labels: Labels) -> Rows:
+        return labels.rows[labels.positive & labels.sampled]

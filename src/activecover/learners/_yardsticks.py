@@ -1,0 +1,74 @@
+"""The two ends of the scale: a random order, and the order of someone who knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.learners._base import Labels, Learner, Proposal, ranked
+
+
+class Passive(Learner):
+    """Ask in a uniformly random order.
+
+    Parameters
+    ----------
+    explore : int or sequence of int
+        The rows to begin with; all others follow at random just the same.
+    """
+
+    def __init__(self, explore: int | Sequence[int] = 100) -> None:
+        self.explore = explore
+
+    def _reset(self) -> None:
+        pass
+
+    def _fold(self, labels: Labels) -> None:
+        self.exploration_.skip_closed(self.closed_)
+
+    def _unfold(self, gone: Labels) -> None:
+        pass
+
+    def _grow(self) -> None:
+        pass
+
+    def _ready(self) -> bool:
+        return True
+
+    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
+        return ranked(self.exploration_.on(k, free))
+
+
+class Optimal(Learner):
+    """Ask for exactly the rows in the positives' support, then for the rest. It needs the truth.
+
+    Parameters
+    ----------
+    support : array of bool, one per row
+        Which rows lie in the support of the positives.
+    """
+
+    def __init__(self, support: Any) -> None:
+        self.support = support
+
+    def _reset(self) -> None:
+        inside = np.asarray(self.support, bool)
+        if inside.shape != (len(self.pool_),):
+            raise InputError(f"support has {inside.size} values for a pool of {len(self.pool_)} rows")
+        self._order = np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])
+
+    def _fold(self, labels: Labels) -> None:
+        pass
+
+    def _unfold(self, gone: Labels) -> None:
+        pass
+
+    def _ready(self) -> bool:
+        return True
+
+    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
+        return ranked(self._order[free[self._order]][:k])

@@ -1,0 +1,155 @@
+"""Figures from traces, as the paper counts them and as users ask for them.
+
+All logs of a run are counted from the very first label, the random sample included, except for the
+paper's curve and AUC, which look only at positives outside the first sample (batch 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.trace import Trace
+
+FRACTIONS = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
+_NORMAL_95 = 1.96
+
+
+def recall_by_batch(trace: Trace) -> npt.NDArray[np.float64]:
+    """Percentage of the positives outside batch 0 that are labelled after each planned batch.
+
+    A run that ended early because everything was found stays at 100; one that ended on a budget stays
+    where it was.
+
+    Examples
+    --------
+    >>> trace = Trace(np.arange(4), np.array([1, 1, 0, 1], bool), np.array([0, 1, 1, 2]),
+    ...               np.array([1, 0, 0, 0], bool), pool_rows=6, positives=3, batches=3)
+    >>> recall_by_batch(trace)
+    array([ 50., 100., 100.])
+    """
+    if trace.batches is None:
+        raise InputError("this trace has no plan of batches: a curve by batch needs a simulated run")
+    outside = _positives(trace) - int(trace.positive[trace.batch == 0].sum())
+    if outside == 0:
+        return np.full(trace.batches, 100.0)
+    found = np.bincount(trace.batch[trace.positive], minlength=trace.batches + 1)[1 : trace.batches + 1]
+    return 100.0 * np.cumsum(found) / outside
+
+
+def auc(trace: Trace) -> float:
+    """Mean over batches of :func:`recall_by_batch`: the paper's area under the curve, in percent."""
+    return float(recall_by_batch(trace).mean())
+
+
+def labels_for(trace: Trace, fraction: float) -> int | None:
+    """How many labels it took to find a fraction of the positives; None if the run ended before.
+
+    Examples
+    --------
+    >>> trace = Trace(np.arange(4), np.array([0, 1, 0, 1], bool), np.zeros(4, int), np.zeros(4, bool),
+    ...               pool_rows=4, positives=2)
+    >>> labels_for(trace, 0.5), labels_for(trace, 1.0)
+    (2, 4)
+    """
+    if not 0 < fraction <= 1:
+        raise InputError(f"a fraction of the positives lies above 0 and up to 1, not at {fraction:g}")
+    # Rounding guards against 0.95 * 100 = 95.00000000000001.
+    wanted = int(np.ceil(round(fraction * _positives(trace), 9)))
+    if wanted == 0:
+        return 0
+    places = np.flatnonzero(trace.positive)
+    return int(places[wanted - 1]) + 1 if len(places) >= wanted else None
+
+
+def query_cost(trace: Trace) -> int | None:
+    """Q: labels until the last positive was labelled; None if the run ended before."""
+    return labels_for(trace, 1.0)
+
+
+def excess_query_cost(trace: Trace, optimal: int | None = None) -> int | None:
+    """C = Q - Q_opt; negative if the pool let a learner do with less than the support. Never clipped.
+
+    Parameters
+    ----------
+    trace : Trace
+        A simulated run.
+    optimal : int, optional
+        Q_opt, the number of rows in the positives' support; the number of positives where not given.
+    """
+    cost = query_cost(trace)
+    if cost is None:
+        return None
+    return cost - (_positives(trace) if optimal is None else optimal)
+
+
+def precision(trace: Trace) -> float:
+    """Share of the labels so far that were positive."""
+    return trace.found / len(trace) if len(trace) else 0.0
+
+
+def work_saved(trace: Trace, recall: float = 0.95) -> float | None:
+    """WSS: the share of the pool that need not be labelled for a recall, less what chance would save."""
+    labels = labels_for(trace, recall)
+    return None if labels is None else (trace.pool_rows - labels) / trace.pool_rows - (1 - recall)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Mean AUC over runs and its error band, both in percent; NaN where no run was available."""
+
+    mean: float
+    band: float
+    runs: int
+    unavailable: str | None = None
+
+    @property
+    def available(self) -> bool:
+        """Whether there is a result at all."""
+        return self.runs > 0
+
+
+def score(traces: Sequence[Trace]) -> Score:
+    """Mean AUC with the paper's band: 1.96 times the batches' mean standard deviation over √runs.
+
+    Runs in which the learner's rule could not be used do not count.
+    """
+    good = [trace for trace in traces if trace.unavailable is None]
+    if not good:
+        reason = traces[0].unavailable if traces else "no runs"
+        return Score(float("nan"), float("nan"), 0, reason)
+    curves = np.array([recall_by_batch(trace) for trace in good])
+    return score_of_curves(curves)
+
+
+def score_of_curves(curves: npt.NDArray[np.float64]) -> Score:
+    """The score of runs given as one curve per row."""
+    runs = len(curves)
+    spread = curves.std(axis=0, ddof=1).mean() if runs > 1 else float("nan")
+    return Score(float(curves.mean()), _NORMAL_95 * float(spread) / np.sqrt(runs), runs)
+
+
+def ties(scores: Mapping[str, Score]) -> set[str]:
+    """Names of the best score and of those whose bands overlap its band.
+
+    Examples
+    --------
+    >>> sorted(ties({"a": Score(90, 1, 5), "b": Score(88.5, 1, 5), "c": Score(80, 1, 5)}))
+    ['a', 'b']
+    """
+    good = {name: value for name, value in scores.items() if value.available}
+    if not good:
+        return set()
+    best = max(good.values(), key=lambda value: value.mean)
+    floor = best.mean - np.nan_to_num(best.band)
+    return {name for name, value in good.items() if value.mean + np.nan_to_num(value.band) >= floor}
+
+
+def _positives(trace: Trace) -> int:
+    if trace.positives is None:
+        raise InputError("this trace does not know how many positives there are: only a simulated run does")
+    return trace.positives

@@ -1,0 +1,284 @@
+"""Run a learner against known labels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover import metrics
+from activecover.errors import InputError
+from activecover.learners import LEARNERS, Labels, Learner, make_learner, stratified_sample
+from activecover.pool import Pool
+from activecover.trace import Trace
+
+#: Called with the run's number, labels asked so far and positives found so far.
+Watcher = Callable[[int, int, int], None]
+
+
+def cover(
+    pool: Pool,
+    positive: npt.ArrayLike,
+    learner: Learner,
+    *,
+    batch: int = 1,
+    batches: int | None = None,
+    budget: int | None = None,
+    seed: int = 0,
+    run: int = 0,
+    name: str = "",
+    outside: npt.NDArray[np.float32] | None = None,
+    to_the_end: bool = False,
+    watch: Watcher | None = None,
+) -> Trace:
+    """One run: explore, then ask in batches until every positive is found (or a limit is met).
+
+    Parameters
+    ----------
+    pool : Pool
+        The rows.
+    positive : array of bool
+        The truth, a value per row.
+    learner : Learner
+        It is put on the pool anew.
+    batch : int
+        Rows per batch; within a batch nothing is told.
+    batches, budget : int, optional
+        Most batches after exploration, and most labels in all.
+    seed, run, name
+        Recorded in the trace; the seed goes to the learner.
+    outside : array, optional
+        Encoded vectors of positives from outside the pool.
+    to_the_end : bool
+        Go on until the pool is empty even when nothing is left to find.
+    watch : callable, optional
+        Told of progress after each batch.
+
+    Returns
+    -------
+    Trace
+    """
+    truth = _check_truth(pool, positive)
+    total = int(truth.sum())
+    record = _Record(truth, run, watch)
+    started = time.perf_counter()
+    learner.begin(pool, seed=seed, outside=outside)
+    most = len(pool) if budget is None else min(budget, len(pool))
+    unavailable: str | None = None
+
+    while len(record) < most and learner.exploring():
+        left = max(1, learner.exploration_.size - len(record))
+        record.tell(learner, learner.propose(min(left, most - len(record))).rows, explored=True)
+    planned = batches if batches is not None else -(-(len(pool) - len(record)) // batch)
+    for _ in range(planned):
+        k = min(batch, most - len(record))
+        if k < 1 or (record.found == total and not to_the_end):
+            break
+        proposal = learner.propose(k)
+        if not len(proposal):
+            break
+        unavailable = unavailable or proposal.unavailable
+        record.tell(learner, proposal.rows, explored=False)
+    return Trace(
+        rows=record.rows(),
+        positive=truth[record.rows()],
+        batch=record.batch(),
+        explored=record.batch() == 0,
+        pool_rows=len(pool),
+        positives=total,
+        batches=planned,
+        learner=name or type(learner).__name__,
+        seed=seed,
+        run=run,
+        unavailable=unavailable,
+        seconds=time.perf_counter() - started,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """The runs of one learner, and what they add up to."""
+
+    learner: str
+    traces: list[Trace]
+
+    @property
+    def score(self) -> metrics.Score:
+        """Mean AUC and band over the runs."""
+        return metrics.score(self.traces)
+
+    def summary(self) -> dict[str, Any]:
+        """The usual figures as means over the runs (None where a run ended before)."""
+        good = [trace for trace in self.traces if trace.unavailable is None]
+        score = self.score
+        summary: dict[str, Any] = {
+            "learner": self.learner,
+            "runs": len(self.traces),
+            "available": score.available,
+            "reason": score.unavailable,
+            "auc": _number(score.mean),
+            "band": _number(score.band),
+        }
+        for fraction in metrics.FRACTIONS:
+            summary[f"labels_{fraction:.0%}"] = _mean([metrics.labels_for(t, fraction) for t in good])
+        summary["excess_query_cost"] = _mean([metrics.excess_query_cost(t) for t in good])
+        summary["wss_95"] = _mean([metrics.work_saved(t) for t in good])
+        summary["precision"] = _mean([metrics.precision(t) for t in good])
+        summary["seconds"] = _mean([t.seconds for t in self.traces])
+        return summary
+
+
+def simulate(
+    pool: Pool,
+    labels: npt.ArrayLike,
+    learner: str | Learner = "explore-commit",
+    *,
+    batch: int | str = "5%",
+    runs: int = 1,
+    seed: int = 0,
+    explore: int = 100,
+    strata: Sequence[Any] | npt.NDArray[Any] | None = None,
+    batches: int | None = None,
+    budget: int | None = None,
+    outside: npt.NDArray[np.float32] | None = None,
+    to_the_end: bool = False,
+    watch: Watcher | None = None,
+) -> Simulation:
+    """Simulate a learner on a pool whose labels are known.
+
+    Parameters
+    ----------
+    pool : Pool
+        The rows.
+    labels : array of bool
+        Which rows are positive.
+    learner : str or Learner
+        A registered name or code, or a learner of your own.
+    batch : int or str
+        Rows per batch: a number, or a percentage of the pool less the first sample, as in the paper.
+    runs, seed : int
+        Runs, each with another random sample: run ``i`` uses seed ``seed + i``.
+    explore : int
+        Rows labelled at random first (a learner object brings its own).
+    strata : array, optional
+        Draw the first sample in proportion to these classes.
+    batches, budget, outside, to_the_end, watch
+        As in :func:`cover`.
+
+    Returns
+    -------
+    Simulation
+
+    Examples
+    --------
+    >>> pool = Pool(np.arange(100.0)[:, None])
+    >>> result = simulate(pool, np.arange(100) < 10, "explore-commit", batch=1, explore=20)
+    >>> result.traces[0].found
+    10
+    """
+    truth = _check_truth(pool, labels)
+    if runs < 1:
+        raise InputError(f"{runs} runs: give a number from 1")
+    name = learner if isinstance(learner, str) else type(learner).__name__
+    if isinstance(learner, str):
+        name = LEARNERS[learner].name
+    traces = []
+    for run in range(runs):
+        ready = _prepare(learner, truth, explore, strata, seed + run)
+        first = len(np.atleast_1d(ready.explore)) if not isinstance(ready.explore, int) else ready.explore
+        trace = cover(
+            pool, truth, ready, batch=batch_size(batch, len(pool) - min(first, len(pool))), batches=batches,
+            budget=budget, seed=seed + run, run=run, name=name, outside=outside, to_the_end=to_the_end, watch=watch,
+        )  # fmt: skip
+        traces.append(trace)
+    return Simulation(name, traces)
+
+
+def batch_size(batch: int | str, rows: int) -> int:
+    """Rows per batch from a number or a percentage such as ``"5%"``.
+
+    Examples
+    --------
+    >>> batch_size("5%", 19_900), batch_size(10, 19_900)
+    (995, 10)
+    """
+    text = str(batch).strip()
+    try:
+        size = round(float(text[:-1]) / 100 * rows) if text.endswith("%") else int(text)
+    except (ValueError, OverflowError):
+        raise InputError(f"batch {batch!r} is neither a number of rows nor a percentage such as 5%") from None
+    if size < 1 and not (text.endswith("%") and 0 < float(text[:-1]) <= 100):
+        raise InputError(f"batch {batch!r} is no positive number of rows")
+    return max(1, size)
+
+
+class _Record:
+    """The labels of a run as they come in."""
+
+    def __init__(self, truth: npt.NDArray[np.bool_], run: int, watch: Watcher | None) -> None:
+        self._truth, self._run, self._watch = truth, run, watch
+        self._rows: list[npt.NDArray[np.int64]] = []
+        self._batch: list[npt.NDArray[np.int64]] = []
+        self._count = 0
+        self._current = 0
+        self.found = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def tell(self, learner: Learner, rows: npt.NDArray[np.int64], *, explored: bool) -> None:
+        self._current += not explored
+        numbers = np.arange(self._count, self._count + len(rows))
+        learner.tell(Labels.of(numbers, rows, self._truth[rows], explored))
+        self._rows.append(rows)
+        self._batch.append(np.full(len(rows), self._current))
+        self._count += len(rows)
+        self.found += int(self._truth[rows].sum())
+        if self._watch is not None:
+            self._watch(self._run, self._count, self.found)
+
+    def rows(self) -> npt.NDArray[np.int64]:
+        return np.concatenate(self._rows) if self._rows else np.zeros(0, np.int64)
+
+    def batch(self) -> npt.NDArray[np.int64]:
+        return np.concatenate(self._batch) if self._batch else np.zeros(0, np.int64)
+
+
+def _prepare(
+    learner: str | Learner, truth: npt.NDArray[np.bool_], explore: int, strata: Any, seed: int
+) -> Learner:
+    if isinstance(learner, str) and LEARNERS[learner].name == "optimal":
+        return make_learner("optimal", support=truth)
+    size: Any = explore if isinstance(learner, str) else learner.explore
+    if strata is not None and isinstance(size, int):
+        size = stratified_sample(strata, min(size, len(truth)), seed).tolist()
+    if isinstance(learner, str):
+        return make_learner(learner, explore=size)
+    return learner.replace(explore=size) if "explore" in learner.get_params() else learner
+
+
+def _check_truth(pool: Pool, labels: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    given = np.asarray(labels)
+    if given.shape != (len(pool),):
+        raise InputError(f"{given.size} labels for a pool of {len(pool)} rows")
+    if given.dtype != bool:
+        if not np.isin(given, [0, 1]).all():
+            raise InputError("labels are not yes or no: give booleans, or 0 and 1")
+        given = given.astype(bool)
+    if not given.any():
+        raise InputError("no label is positive: there is nothing to find")
+    return given
+
+
+def _mean(values: Sequence[float | int | None]) -> float | None:
+    if not values or any(value is None for value in values):
+        return None
+    return float(np.mean([value for value in values if value is not None]))
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,209 @@
+"""Where events are kept: in memory, or in a JSON Lines file that survives a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from activecover.errors import InputError, StoreError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not a POSIX system: one process per log is then up to the user
+    fcntl = None  # type: ignore[assignment]
+
+Event = dict[str, Any]
+
+
+class EventLog(ABC):
+    """An append-only sequence of events.
+
+    Rules for implementers (``activecover.testing.check_log`` holds them):
+
+    - ``append`` takes several events whole or not at all, gives each its position (``seq``), and
+      returns only once they would survive a crash.
+    - ``read(since)`` gives the events from a position on, in order, exactly as they were appended.
+    - Nothing is ever changed or removed.
+    """
+
+    @abstractmethod
+    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
+        """Add events and return them with their positions."""
+
+    @abstractmethod
+    def read(self, since: int = 0) -> Iterator[Event]:
+        """The events from a position on."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many events there are."""
+
+    def close(self) -> None:
+        """Let go of files and locks."""
+
+    def __enter__(self) -> EventLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class MemoryLog(EventLog):
+    """Events in memory: gone with the process.
+
+    Examples
+    --------
+    >>> log = MemoryLog()
+    >>> log.append([{"event": "told", "id": "a"}])
+    [{'seq': 0, 'event': 'told', 'id': 'a'}]
+    """
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+
+    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:  # noqa: D102
+        # Through JSON, so that what does not survive a file does not survive here either.
+        numbered = [json.loads(_line(len(self) + i, event)) for i, event in enumerate(events)]
+        self._events.extend(numbered)
+        return [dict(event) for event in numbered]
+
+    def read(self, since: int = 0) -> Iterator[Event]:  # noqa: D102
+        return (dict(event) for event in self._events[since:])
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+
+class JsonlLog(EventLog):
+    """Events in a file, one JSON object per line, synced to disk before they are acknowledged.
+
+    One process at a time may have the file open. A last line that was cut short by a crash was never
+    acknowledged: it is left out, and overwritten by the next event. Damage anywhere else is refused.
+
+    Parameters
+    ----------
+    path : path
+        The file; created with the first event.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.is_dir():
+            raise InputError(f"{self.path}: is a folder; name a file for the label log")
+        if not self.path.parent.is_dir():
+            raise InputError(f"{self.path}: there is no folder {self.path.parent}; create it first")
+        self._file: IO[bytes] | None = None
+        self._events: list[Event] = []
+        self._size = 0
+        if self.path.exists():
+            self._open()
+            try:
+                self._load()
+            except BaseException:
+                self.close()
+                raise
+
+    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:  # noqa: D102
+        lines = [_line(len(self) + i, event) for i, event in enumerate(events)]
+        if not lines:
+            return []
+        data = ("\n".join(lines) + "\n").encode()
+        if self._file is None:
+            self._open()
+        assert self._file is not None
+        handle = self._file.fileno()
+        try:
+            os.ftruncate(handle, self._size)
+            os.lseek(handle, self._size, os.SEEK_SET)
+            _write_all(handle, data)
+            os.fsync(handle)
+        except OSError as wrong:
+            self._roll_back(handle)
+            raise StoreError(
+                f"{self.path}: the label was not saved ({wrong.strerror}); all earlier ones are safe"
+            ) from wrong
+        if not self._size:
+            _sync_folder(self.path.parent)
+        self._size += len(data)
+        added = [json.loads(line) for line in lines]
+        self._events.extend(added)
+        return [dict(event) for event in added]
+
+    def read(self, since: int = 0) -> Iterator[Event]:  # noqa: D102
+        return (dict(event) for event in self._events[since:])
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def close(self) -> None:  # noqa: D102
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _open(self) -> None:
+        try:
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as wrong:
+            raise InputError(f"{self.path}: the label log cannot be opened ({wrong.strerror})") from wrong
+        self._file = os.fdopen(handle, "r+b", buffering=0)
+        if fcntl is not None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as wrong:
+                self.close()
+                raise StoreError(f"{self.path}: another process has this label log open; close it first") from wrong
+
+    def _load(self) -> None:
+        assert self._file is not None
+        data = self._file.read()
+        end = data.rfind(b"\n") + 1
+        for number, line in enumerate(data[:end].split(b"\n")[:-1]):
+            self._events.append(_parse(self.path, number, line))
+        self._size = end
+
+    def _roll_back(self, handle: int) -> None:
+        try:
+            os.ftruncate(handle, self._size)
+        except OSError:
+            # Then what was written stays as a torn end, without its last newline or without an answer:
+            # it was not acknowledged, and the next append overwrites it.
+            return
+
+
+def open_log(log: EventLog | str | Path | None) -> EventLog:
+    """A log from a path, a log as it is, or one in memory."""
+    if log is None:
+        return MemoryLog()
+    return log if isinstance(log, EventLog) else JsonlLog(log)
+
+
+def _line(position: int, event: Mapping[str, Any]) -> str:
+    return json.dumps({"seq": position, **event}, ensure_ascii=False, allow_nan=False)
+
+
+def _parse(path: Path, number: int, line: bytes) -> Event:
+    try:
+        event = json.loads(line)
+    except ValueError as wrong:
+        raise StoreError(f"{path} line {number + 1}: damaged, not a label log event; restore it from a copy") from wrong
+    if not isinstance(event, dict) or event.get("seq") != number or not isinstance(event.get("event"), str):
+        raise StoreError(f"{path} line {number + 1}: not event {number} of a label log; restore it from a copy")
+    return event
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,147 @@
+"""What a run asked and found. Every table, plot and page is drawn from traces."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.extras import require
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One run, simulated or live: the rows asked, in order, with what they turned out to be.
+
+    Attributes
+    ----------
+    rows, positive, batch, explored : arrays, one value per label
+        Row number, yes or no, number of the batch (0 is the first sample), whether drawn at random.
+    pool_rows : int
+        Size of the pool.
+    positives : int, optional
+        How many positives the pool has; known in simulations only.
+    batches : int, optional
+        How many batches were planned after the first sample.
+    learner, seed, run
+        What made the choices.
+    unavailable : str, optional
+        Why the learner's rule could not be used, if it could not.
+    seconds : float
+        Time spent choosing.
+    """
+
+    rows: npt.NDArray[np.int64]
+    positive: npt.NDArray[np.bool_]
+    batch: npt.NDArray[np.int64]
+    explored: npt.NDArray[np.bool_]
+    pool_rows: int
+    positives: int | None = None
+    batches: int | None = None
+    learner: str = ""
+    seed: int = 0
+    run: int = 0
+    unavailable: str | None = None
+    seconds: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def found(self) -> int:
+        """How many positives have been labelled."""
+        return int(self.positive.sum())
+
+    def records(self, ids: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+        """One flat record per label, for files and tables."""
+        for label in range(len(self)):
+            row = int(self.rows[label])
+            yield {
+                "learner": self.learner,
+                "run": self.run,
+                "seed": self.seed,
+                "number": label,
+                "batch": int(self.batch[label]),
+                "row": row,
+                "id": ids[row] if ids is not None else str(row),
+                "positive": bool(self.positive[label]),
+                "explored": bool(self.explored[label]),
+            }
+
+
+def write_traces(path: str | Path, traces: Sequence[Trace], ids: Sequence[str] | None = None) -> None:
+    """Write traces as flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all."""
+    path = Path(path)
+    writers = {".parquet": _write_parquet, ".csv": _write_csv, ".jsonl": _write_jsonl}
+    if path.suffix.lower() not in writers:
+        raise InputError(f"{path}: traces are written to .parquet, .csv or .jsonl")
+    records = [record for trace in traces for record in trace.records(ids)]
+    with replacing(path) as temporary:
+        writers[path.suffix.lower()](temporary, records)
+
+
+class replacing:  # noqa: N801 - reads as a verb: with replacing(path) as temporary
+    """Write beside a file and move into place at the end, so that it is never half-written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Path:
+        check_writable(self._path)
+        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=".", suffix=self._path.suffix)
+        os.close(handle)
+        self._temporary = Path(name)
+        return self._temporary
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if kind is None:
+            self._temporary.chmod(0o666 & ~_umask())
+            self._temporary.replace(self._path)
+            return
+        self._temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, InputError):
+            raise InputError(f"{self._path}: cannot be written ({error.strerror or error})") from error
+
+
+def check_writable(path: Path) -> None:
+    """Say early that a result could not be saved where it is meant to go."""
+    folder = path.parent if str(path.parent) else Path()
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file")
+    if not folder.is_dir():
+        raise InputError(f"{path}: there is no folder {folder}; create it first")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{path}: the folder {folder} cannot be written to")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write_csv(path: Path, records: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(records[0]) if records else ["number"])
+        writer.writeheader()
+        writer.writerows(records)
+
+
+def _write_jsonl(path: Path, records: list[dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
+
+
+def _write_parquet(path: Path, records: list[dict[str, Any]]) -> None:
+    arrow = require("pyarrow", extra="parquet", purpose="Parquet files")
+    parquet = require("pyarrow.parquet", extra="parquet", purpose="Parquet files")
+    parquet.write_table(arrow.Table.from_pylist(records), path)
