@@ -141,11 +141,9 @@ class Campaign:
             self._ledger = Ledger(self.log.read())
             settings = self._settings(learner, seed, explore)
             if self._ledger.created is None:
-                pool.rows(known)
-                self._create(settings, known)
+                self._create(learner, settings, known)
             else:
-                self._check_same(settings, known)
-            self._begin(learner)
+                self._take_up(learner, settings, known)
         except BaseException:
             self.log.close()
             raise
@@ -296,7 +294,7 @@ class Campaign:
         rows = explore if explore is None or isinstance(explore, int) else [int(row) for row in explore]
         return {"learner": name, "seed": seed, "explore": rows}
 
-    def _create(self, settings: dict[str, Any], known: Sequence[str]) -> None:
+    def _create(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
         defaults = {"learner": LEARNERS[DEFAULT_LEARNER].versioned, "seed": 0, "explore": 100}
         chosen = {name: defaults[name] if value is None else value for name, value in settings.items()}
         created: Event = {
@@ -307,11 +305,18 @@ class Campaign:
             "outside": self._outside_fingerprint(),
             **chosen,
         }
-        self._write([created, *({"event": "known", "id": name} for name in dict.fromkeys(known))], fold=False)
+        # The learner first: what it refuses must not leave a log behind.
+        self._begin(created, learner, known)
+        self._write([created, *({"event": "known", "id": name} for name in self._known)])
 
-    def _check_same(self, settings: dict[str, Any], known: Sequence[str]) -> None:
+    def _take_up(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
         created = self._ledger.created
         assert created is not None
+        self._check_same(created, settings, known)
+        self._begin(created, learner, self._ledger.known)
+        self._tell_learner(self._ledger.with_state("positive", "negative"))
+
+    def _check_same(self, created: Event, settings: dict[str, Any], known: Sequence[str]) -> None:
         if created.get("format") != FORMAT:
             raise StoreError(f"the label log has format {created.get('format')}, this version reads {FORMAT}")
         if created["rows"] > len(self.pool):
@@ -330,12 +335,11 @@ class Campaign:
         if known and list(dict.fromkeys(known)) != self._ledger.known:
             raise InputError("the label log was made with other known positives: start a new log")
 
-    def _begin(self, learner: Any) -> None:
-        created = self._ledger.created
-        assert created is not None
+    def _begin(self, created: Event, learner: Any, known: Sequence[str]) -> None:
         self.seed: int = created["seed"]
         self.rule: str = created["learner"]
-        self._known = set(self._ledger.known)
+        self._known = dict.fromkeys(known)
+        seeds = self.pool.rows(list(self._known))
         if isinstance(learner, Learner):
             self.learner = learner
         elif "(" in self.rule:
@@ -343,17 +347,15 @@ class Campaign:
         else:
             self.learner = make_learner(self.rule, explore=created["explore"])
         self.learner.begin(self.pool, seed=self.seed, outside=self._outside)
-        seeds = self.pool.rows(self._ledger.known)
         if len(seeds):
             self.learner.tell(Labels.of(-1 - np.arange(len(seeds)), seeds, np.ones(len(seeds)), True))
-        self._tell_learner(self._ledger.with_state("positive", "negative"))
 
     def _outside_fingerprint(self) -> str | None:
         return None if self._outside is None else hashlib.blake2b(self._outside.tobytes(), digest_size=16).hexdigest()
 
     # -- writing ---------------------------------------------------------------------------------
 
-    def _write(self, events: Sequence[Event], *, fold: bool = True) -> None:
+    def _write(self, events: Sequence[Event]) -> None:
         """Append events; only what the log has taken happens to the ledger and the learner."""
         if not events:
             return
@@ -366,10 +368,9 @@ class Campaign:
         ]  # fmt: skip
         for event in written:
             self._ledger.apply(event)
-        if fold:
-            if taken_back:
-                self.learner.untell(self.pool.rows(taken_back))
-            self._tell_learner([self._ledger.asks[name] for name in told])
+        if taken_back:
+            self.learner.untell(self.pool.rows(taken_back))
+        self._tell_learner([self._ledger.asks[name] for name in told])
 
     def _tell_learner(self, asks: Sequence[Ask]) -> None:
         if asks:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["ActiveCoverError", "InputError", "MissingExtra", "NotAvailable", "StoreError"]
+from typing import Any
+
+__all__ = ["ActiveCoverError", "InputError", "MissingExtra", "NotAvailable", "StoreError", "check_count"]
+
+#: The largest count, seed or position: what fits an int64 wherever it goes.
+LARGEST_COUNT = 2**63 - 1
 
 
 class ActiveCoverError(Exception):
@@ -23,3 +28,18 @@ class MissingExtra(ActiveCoverError, ImportError):
 
 class NotAvailable(ActiveCoverError):
     """A model cannot be fitted to what is known so far (too few positives, a singular covariance)."""
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Refuse what is not a whole number from ``least``; none given is fine.
+
+    Examples
+    --------
+    >>> check_count("budget", 0)
+    Traceback (most recent call last):
+    activecover.errors.InputError: budget 0: give a whole number from 1
+    """
+    # Through __index__, so that NumPy's integers count and floats do not.
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    if value is not None and not (whole and least <= value.__index__() <= LARGEST_COUNT):
+        raise InputError(f"{name} {value!r}: give a whole number from {least}")

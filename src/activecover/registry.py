@@ -22,7 +22,7 @@ class Entry(Generic[T]):
     summary: str
     code: str = ""
     version: int = 1
-    about: str = ""
+    negatives: str = ""
 
     @property
     def versioned(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover import metrics
-from activecover.errors import InputError
+from activecover.errors import LARGEST_COUNT, InputError, check_count
 from activecover.learners import LEARNERS, Labels, Learner, make_learner, stratified_sample
 from activecover.pool import Pool
 from activecover.trace import Trace
@@ -63,6 +63,8 @@ def cover(
     Trace
     """
     truth = _check_truth(pool, positive)
+    for what, value, least in (("batch", batch, 1), ("batches", batches, 0), ("budget", budget, 1), ("seed", seed, 0)):
+        check_count(what, value, least)
     total = int(truth.sum())
     record = _Record(truth, run, watch)
     started = time.perf_counter()
@@ -73,7 +75,9 @@ def cover(
     while len(record) < most and learner.exploring():
         left = max(1, learner.exploration_.size - len(record))
         record.tell(learner, learner.propose(min(left, most - len(record))).rows, explored=True)
-    planned = batches if batches is not None else -(-(len(pool) - len(record)) // batch)
+    # Planned from the size of the sample, not from how long the search for a first positive took, so
+    # that all runs have curves of one length.
+    planned = batches if batches is not None else max(1, -(-(len(pool) - learner.exploration_.size) // batch))
     for _ in range(planned):
         k = min(batch, most - len(record))
         if k < 1 or (record.found == total and not to_the_end):
@@ -181,8 +185,7 @@ def simulate(
     10
     """
     truth = _check_truth(pool, labels)
-    if runs < 1:
-        raise InputError(f"{runs} runs: give a number from 1")
+    check_count("runs", runs)
     name = learner if isinstance(learner, str) else type(learner).__name__
     if isinstance(learner, str):
         name = LEARNERS[learner].name
@@ -206,14 +209,15 @@ def batch_size(batch: int | str, rows: int) -> int:
     >>> batch_size("5%", 19_900), batch_size(10, 19_900)
     (995, 10)
     """
-    text = str(batch).strip()
+    number, percent, rest = str(batch).strip().partition("%")
     try:
-        size = round(float(text[:-1]) / 100 * rows) if text.endswith("%") else int(text)
-    except (ValueError, OverflowError):
-        raise InputError(f"batch {batch!r} is neither a number of rows nor a percentage such as 5%") from None
-    if size < 1 and not (text.endswith("%") and 0 < float(text[:-1]) <= 100):
-        raise InputError(f"batch {batch!r} is no positive number of rows")
-    return max(1, size)
+        if percent and not rest and 0 < (share := float(number)) <= 100:
+            return max(1, round(share / 100 * rows))
+        if not percent and 1 <= (size := int(number)) <= LARGEST_COUNT:
+            return size
+    except ValueError:
+        pass
+    raise InputError(f"batch {batch!r}: give a number of rows from 1, or a percentage up to 100% such as 5%")
 
 
 class _Record:

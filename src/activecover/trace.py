@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,12 +81,18 @@ class Trace:
 def write_traces(path: str | Path, traces: Sequence[Trace], ids: Sequence[str] | None = None) -> None:
     """Write traces as flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all."""
     path = Path(path)
-    writers = {".parquet": _write_parquet, ".csv": _write_csv, ".jsonl": _write_jsonl}
-    if path.suffix.lower() not in writers:
-        raise InputError(f"{path}: traces are written to .parquet, .csv or .jsonl")
+    check_traces(path)
     records = [record for trace in traces for record in trace.records(ids)]
     with replacing(path) as temporary:
-        writers[path.suffix.lower()](temporary, records)
+        _WRITERS[path.suffix.lower()](temporary, records)
+
+
+def check_traces(path: Path) -> None:
+    """Say before the work begins that traces could not be saved as this kind of file."""
+    if path.suffix.lower() not in _WRITERS:
+        raise InputError(f"{path}: traces are written to .parquet, .csv or .jsonl")
+    if path.suffix.lower() == ".parquet":
+        require("pyarrow", extra="parquet", purpose="Parquet files")
 
 
 class replacing:  # noqa: N801 - reads as a verb: with replacing(path) as temporary
@@ -103,24 +109,37 @@ class replacing:  # noqa: N801 - reads as a verb: with replacing(path) as tempor
         return self._temporary
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if kind is None:
-            self._temporary.chmod(0o666 & ~_umask())
-            self._temporary.replace(self._path)
+        try:
+            if kind is None:
+                self._temporary.chmod(0o666 & ~_umask())
+                self._temporary.replace(self._path)
+        except OSError as wrong:
+            error = wrong
+        if error is None:
             return
         self._temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and not isinstance(error, InputError):
+        if isinstance(error, OSError):
             raise InputError(f"{self._path}: cannot be written ({error.strerror or error})") from error
 
 
-def check_writable(path: Path) -> None:
-    """Say early that a result could not be saved where it is meant to go."""
-    folder = path.parent if str(path.parent) else Path()
+def check_writable(path: Path, *inputs: Path | None) -> None:
+    """Say early that a result could not be saved where it is meant to go, or would replace an input."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name a file")
-    if not folder.is_dir():
-        raise InputError(f"{path}: there is no folder {folder}; create it first")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"{path}: the folder {folder} cannot be written to")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}; create it first")
+    if any(given is not None and _same(path, given) for given in inputs):
+        raise InputError(f"{path}: this command reads that file; name another one for the result")
+    try:
+        # Rights alone do not tell (a read-only disk, a superuser): a nameless file is tried.
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as wrong:
+        reason = wrong.strerror or wrong
+        raise InputError(f"{path}: the folder {path.parent} cannot be written to ({reason})") from wrong
+
+
+def _same(path: Path, other: Path) -> bool:
+    return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))
 
 
 def _umask() -> int:
@@ -145,3 +164,10 @@ def _write_parquet(path: Path, records: list[dict[str, Any]]) -> None:
     arrow = require("pyarrow", extra="parquet", purpose="Parquet files")
     parquet = require("pyarrow.parquet", extra="parquet", purpose="Parquet files")
     parquet.write_table(arrow.Table.from_pylist(records), path)
+
+
+_WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], None]] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".jsonl": _write_jsonl,
+}

@@ -51,11 +51,11 @@ def _one_class(detector: Callable[[], Any], grid: Grid, active: bool) -> Callabl
     return build
 
 
-LEARNERS.add(Entry("passive", Passive, "a uniformly random order", about="none"))
-LEARNERS.add(Entry("optimal", Optimal, "exactly the positives' support; a yardstick that needs the truth", about="none"))
-LEARNERS.add(Entry("offline", Offline, "nearest to a positive of the random sample", code="O", about="none"))
+LEARNERS.add(Entry("passive", Passive, "a uniformly random order", negatives="none"))
+LEARNERS.add(Entry("optimal", Optimal, "exactly the positives' support; a yardstick that needs the truth", negatives="none"))
+LEARNERS.add(Entry("offline", Offline, "nearest to a positive of the random sample", code="O", negatives="none"))
 LEARNERS.add(
-    Entry("explore-commit", ExploreCommit, "nearest to any positive found so far", code="EC", about="none")
+    Entry("explore-commit", ExploreCommit, "nearest to any positive found so far", code="EC", negatives="none")
 )
 for _name, _code, _detector, _grid, _summary in [
     ("linear-svm", "LS", _linear_svm, NU, "one-class linear SVM"),
@@ -69,7 +69,7 @@ for _name, _code, _detector, _grid, _summary in [
             _one_class(_detector, _grid, active=False),
             f"{_summary}, fitted once on the sample's positives",
             code=f"O-{_code}",
-            about="sample",
+            negatives="sample",
         )
     )
     LEARNERS.add(
@@ -78,7 +78,7 @@ for _name, _code, _detector, _grid, _summary in [
             _one_class(_detector, _grid, active=True),
             f"{_summary}, refitted on all positives found",
             code=f"A-{_code}",
-            about="sample",
+            negatives="sample",
         )
     )
 

@@ -49,16 +49,18 @@ class Optimal(Learner):
     Parameters
     ----------
     support : array of bool, one per row
-        Which rows lie in the support of the positives.
+        Which rows lie in the support of the positives; rows added later do not.
     """
 
     def __init__(self, support: Any) -> None:
         self.support = support
 
     def _reset(self) -> None:
-        inside = np.asarray(self.support, bool)
-        if inside.shape != (len(self.pool_),):
-            raise InputError(f"support has {inside.size} values for a pool of {len(self.pool_)} rows")
+        inside = np.zeros(len(self.pool_), bool)
+        given = np.asarray(self.support, bool)
+        if given.ndim != 1 or len(given) > len(inside):
+            raise InputError(f"support has {given.size} values for a pool of {len(inside)} rows")
+        inside[: len(given)] = given
         self._order = np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])
 
     def _fold(self, labels: Labels) -> None:

@@ -1,0 +1,68 @@
+# Everything runs in a virtual environment of its own (.venv); nothing else on the machine is touched.
+# Needs Python 3.11 or later, git and make. Another interpreter: make PYTHON=python3.12 test
+# Without the pinned versions (a Python they were not built for): make CONSTRAINTS= test
+
+PYTHON ?= python3
+CONSTRAINTS ?= constraints.txt
+JOBS ?= 2
+
+BIN := .venv/bin
+STAMPS := .venv/stamps
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
+
+# Threads of BLAS and of the tests' processes would fight each other for the cores.
+SINGLE := OMP_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+# Two installations into one environment at a time would spoil it.
+.NOTPARALLEL:
+.PHONY: help demo test check deep bench clean install-demo install-test install-check
+
+help: ## Show this list
+	@echo "make demo    find every A among 20,000 letters, four ways (about half a minute)"
+	@echo "make test    all tests"
+	@echo "make check   style, types, import layers"
+	@echo "make bench   how fast the core is"
+	@echo "make deep    the full counts, hours; goes on where it was; writes docs/evidence.md"
+	@echo "make clean   remove .venv, caches and builds (not results/)"
+
+demo: install-demo
+	@$(BIN)/activecover demo
+
+test: install-test
+	$(SINGLE) $(BIN)/python -m pytest -n $(JOBS) -m "not deep"
+
+check: install-check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+deep: install-test
+	$(BIN)/python benchmarks/evidence.py
+
+bench: install-test
+	$(BIN)/python benchmarks/core.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo.png
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+install-demo: $(STAMPS)/plot
+install-test: $(STAMPS)/test
+install-check: $(STAMPS)/test $(STAMPS)/check
+
+# One stamp per extra: a second call is instant, and a change of versions installs again.
+$(STAMPS)/plot $(STAMPS)/test $(STAMPS)/check: $(STAMPS)/%: pyproject.toml $(CONSTRAINTS) | $(STAMPS)/venv
+	@echo "installing activecover[$*] into .venv"
+	@$(PIP) -e '.[$*]'
+	@touch $@
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is missing or older than 3.11: give a newer one with make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) has no venv module: install it (Debian, Ubuntu: apt install python3-venv)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@mkdir -p $(STAMPS)
+	@touch $@

@@ -1,0 +1,118 @@
+"""Run the full counts and write what was measured to docs/evidence.md.
+
+    python benchmarks/evidence.py
+
+The protocol's finished cells are kept in results/, so that an interrupted run goes on where it was.
+Delete that folder to measure everything anew. Exits with 1 if a step failed; the page says which.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "evidence.md"
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True)
+class Step:
+    title: str
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def shown(self) -> str:
+        settings = [f"{name}={value}" for name, value in self.environment.items()]
+        return " ".join([*settings, "python", *self.command])
+
+
+@dataclass(frozen=True)
+class Result:
+    step: Step
+    code: int
+    output: str
+    seconds: float
+
+
+STEPS = (
+    Step("The paper's protocol: O and EC, 26 labels, 100 runs", ("benchmarks/letters.py",)),
+    Step(
+        "The paper's protocol: all ten methods, 5 labels, 5 runs",
+        ("benchmarks/letters.py", "--methods", "all", "--labels", "A,E,H,K,S", "--runs", "5"),
+    ),
+    Step("Speed and exactness of the core", ("benchmarks/core.py",)),
+    Step(
+        "All tests, many examples each",
+        ("-m", "pytest", "-q", "-n", "2"),
+        {"HYPOTHESIS_PROFILE": "deep", "OMP_NUM_THREADS": "1"},
+    ),
+)
+
+
+def run(step: Step) -> Result:
+    """Run one step; its progress is shown as it comes, its results are kept."""
+    print(f"$ {step.shown()}", file=sys.stderr, flush=True)
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, *step.command],
+        cwd=ROOT, env={**os.environ, **step.environment}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    print(done.stdout, file=sys.stderr, flush=True)
+    return Result(step, done.returncode, clean(done.stdout), time.monotonic() - started)
+
+
+def clean(text: str) -> str:
+    """Leave out colours, and what would name this machine or its folders."""
+    text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+    for path, name in ((ROOT, "."), (Path.home(), "~")):
+        if str(path) != "/":
+            text = text.replace(str(path), name)
+    host = socket.gethostname()
+    text = re.sub(rf"(?<!\w){re.escape(host)}(?!\w)", "(host)", text) if host else text
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip()
+
+
+def page(results: list[Result]) -> str:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    lines = [
+        "# Evidence",
+        "",
+        "Written by `make deep`; do not edit. Each part shows a command and what it printed. Runs of the",
+        "protocol that an earlier call had finished are not measured again.",
+        "",
+        f"- {today}, activecover {version('activecover')}, Python {platform.python_version()}, {versions}",
+        f"- {platform.system()} {platform.machine()}, {cores} core{'s' if cores != 1 else ''}",
+    ]
+    for result in results:
+        verdict = "passed" if result.code == 0 else f"FAILED (exit code {result.code})"
+        lines += [
+            "",
+            f"## {result.step.title}",
+            "",
+            f"`{result.step.shown()}`: {verdict}, {result.seconds:.0f} s",
+        ]
+        lines += ["", "```text", result.output or "(no output)", "```"]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    results = [run(step) for step in STEPS]
+    PAGE.write_text(page(results), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)}")
+    return 0 if all(result.code == 0 for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""The command's root: one app, and one clear line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from activecover.cli import _demo, _find, _learners, _simulate
+from activecover.errors import ActiveCoverError
+
+app = typer.Typer(
+    name="activecover",
+    help="Find every positive in a pool with the fewest labels.",
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+#: Typer's own complaints about the command line; they come from Click, or from Typer's copy of it.
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+app.command("demo")(_demo.demo)
+app.command("simulate")(_simulate.simulate_command)
+app.command("find")(_find.find)
+app.command("learners")(_learners.learners)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from activecover import __version__
+
+        typer.echo(f"activecover {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Find every positive in a pool with the fewest labels."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the result is its exit code (2 for bad input, 130 when interrupted)."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        result = app(args=given or ["--help"], standalone_mode=False)
+    except _UsageError as wrong:
+        return _complain(wrong.format_message(), 2)
+    except (typer.Abort, KeyboardInterrupt):
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        # The reader went away (a pager, head): nothing to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except ActiveCoverError as wrong:
+        return _complain(str(wrong), 2)
+    except OSError as wrong:
+        return _complain(f"{wrong.filename or 'the system'}: {wrong.strerror or wrong}", 2)
+    except MemoryError:
+        return _complain("not enough memory for this pool: use fewer columns or rows", 2)
+    if not given:
+        return 2
+    return result if isinstance(result, int) else 0
+
+
+def _complain(text: str, code: int) -> int:
+    # Names come from files and from the command line: what a terminal would act on is spelled out.
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+    print(f"activecover: {line}", file=sys.stderr)
+    return code

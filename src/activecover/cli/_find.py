@@ -1,0 +1,166 @@
+"""``activecover find``: label in the terminal, one key per item."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from activecover.campaign import Campaign, Item, Status
+from activecover.cli import _options as options
+from activecover.cli._show import err, out, print_json
+from activecover.errors import LARGEST_COUNT, InputError
+from activecover.pool import load_pool, read_vectors
+from activecover.trace import check_writable, replacing
+
+KEYS = "y yes   n no   s skip   ? not sure   u undo   q quit"
+_LONGEST_TEXT = 2000
+_MOST_COLUMNS = 40
+
+
+def find(
+    pool: Annotated[Path, typer.Option("--pool", help="The pool: .npy, .npz, .csv, .tsv or .parquet.")],
+    log: Annotated[
+        Path | None, typer.Option("--log", help="Where the labels are kept; default: POOL.labels.jsonl.")
+    ] = None,
+    vectors: options.VectorFile = None,
+    columns: options.Columns = None,
+    id_col: options.IdColumn = None,
+    content_cols: options.ContentColumns = None,
+    metric: options.MetricName = "euclidean",
+    no_header: options.NoHeader = False,
+    learner: Annotated[str | None, typer.Option("--learner", help="What decides; default: explore-commit.")] = None,
+    explore: Annotated[
+        int | None, typer.Option("--explore", min=0, help="Rows to label at random first; default: 100.")
+    ] = None,
+    known: Annotated[
+        list[str] | None, typer.Option("--known", help="Id of an item known to be positive; may be repeated.")
+    ] = None,
+    known_vectors: Annotated[
+        Path | None, typer.Option("--known-vectors", help="Vectors of positives from outside the pool (.npy).")
+    ] = None,
+    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Stop after so many labels.")] = None,
+    target: Annotated[int | None, typer.Option("--target", min=1, help="Stop after so many positives.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")] = None,
+    export: Annotated[Path | None, typer.Option("--export", help="Write the labels to this CSV file at the end.")] = None,
+    json: options.Json = False,
+) -> int:
+    """Label a pool in the terminal; every answer is saved at once, and the next call goes on from there."""
+    path = log if log is not None else Path(f"{pool}.labels.jsonl")
+    if export is not None:
+        if export.suffix.lower() != ".csv":
+            raise InputError(f"{export}: labels are exported as .csv")
+        check_writable(export, pool, path, vectors, known_vectors)
+    loaded = load_pool(
+        pool, columns=options.split_names(columns), id_col=id_col, content_cols=options.split_names(content_cols),
+        vectors=vectors, metric=metric, header=not no_header,
+    )  # fmt: skip
+    outside = None if known_vectors is None else read_vectors(known_vectors)
+    with Campaign(
+        loaded.pool, learner, log=path, seed=seed, explore=explore, budget=budget, target=target,
+        known=known or (), outside=outside,
+    ) as campaign:  # fmt: skip
+        interrupted = _label(campaign)
+        if export is not None:
+            _export(campaign, export)
+        status = campaign.status()
+    if json:
+        print_json({**status.as_dict(), "log": str(path)})
+    else:
+        _farewell(status, path)
+    return 130 if interrupted else 0
+
+
+def _label(campaign: Campaign) -> bool:
+    """Ask until the person or the campaign stops; whether Ctrl-C ended it."""
+    screen = err()
+    try:
+        while items := campaign.ask():
+            _show(campaign, items[0])
+            while not (answer := _answer(campaign, items[0])):
+                screen.print(f"keys: {KEYS}")
+            if answer == "q":
+                break
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _answer(campaign: Campaign, item: Item) -> str:
+    """Act on one key; empty if the key means nothing."""
+    key = _key()
+    if key in "yn":
+        campaign.tell(item.id, key == "y")
+    elif key == "s":
+        campaign.skip(item.id)
+    elif key == "?":
+        campaign.unsure(item.id)
+    elif key == "u":
+        if not campaign.undo():
+            err().print("nothing to undo")
+    elif key != "q":
+        return ""
+    return key
+
+
+def _key() -> str:
+    """One key of a terminal, or one line of a pipe; the end of input means quit."""
+    if sys.stdin.isatty():
+        key = typer.getchar()
+        if key in ("\x03", "\x04"):
+            raise KeyboardInterrupt
+    else:
+        try:
+            line = sys.stdin.readline()
+        except UnicodeDecodeError as wrong:
+            raise InputError(f"standard input: the answers are not text; give one of these per line: {KEYS}") from wrong
+        key = line.strip()[:1] if line else "q"
+    return key.lower() or " "
+
+
+def _show(campaign: Campaign, item: Item) -> None:
+    status = campaign.status()
+    table = Table.grid(padding=(0, 2))
+    content = item.content or _vector(campaign, item)
+    for name, value in list(content.items())[:_MOST_COLUMNS]:
+        text = str(value)
+        shown = text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " …"
+        table.add_row(Text(str(name), style="dim"), Text(shown))
+    title = Text(f"{item.id} · {item.reason}")
+    counts = f"{status.positives:,} yes · {status.negatives:,} no · {status.unlabelled:,} left · {status.phase}"
+    err().print(Panel(table, title=title, subtitle=Text(f"{counts} · {KEYS}"), title_align="left", subtitle_align="left"))
+
+
+def _vector(campaign: Campaign, item: Item) -> dict[str, object]:
+    """A pool without contents still has numbers to look at."""
+    row = int(campaign.pool.rows([item.id])[0])
+    values = (campaign.pool.vectors[row].astype(float) + campaign.pool.origin).tolist()
+    names = campaign.pool.columns or [str(place) for place in range(len(values))]
+    return {name: f"{value:.6g}" for name, value in zip(names, values, strict=True)}
+
+
+def _export(campaign: Campaign, path: Path) -> None:
+    import csv
+
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "label"])
+        writer.writerows((name, int(positive)) for name, positive in campaign.labels().items())
+
+
+def _farewell(status: Status, path: Path) -> None:
+    console = out()
+    aside = f", {status.skipped + status.unsure:,} set aside" if status.skipped + status.unsure else ""
+    console.print(
+        f"{status.labelled:,} labelled: {status.positives:,} yes, {status.negatives:,} no{aside}; "
+        f"{status.unlabelled:,} of {status.rows:,} left",
+        markup=False,
+    )
+    if status.stopped:
+        console.print(status.stopped, markup=False)
+    console.print(f"saved in {path}; the same command goes on from here", markup=False)

@@ -1,0 +1,87 @@
+"""Pictures of traces, readable in colour, by colour-blind readers, and in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.extras import require
+from activecover.trace import Trace, replacing
+
+#: Okabe and Ito's palette, dark to light, each with a line style of its own.
+STYLES: tuple[tuple[str, Any], ...] = (
+    ("#000000", "-"),
+    ("#D55E00", (0, (5, 1.5))),
+    ("#0072B2", (0, (1.2, 1.2))),
+    ("#009E73", (0, (5, 1.5, 1.2, 1.5))),
+    ("#CC79A7", (0, (8, 2))),
+    ("#E69F00", (0, (3, 1, 1, 1, 1, 1))),
+    ("#56B4E9", (0, (2, 2))),
+)
+PICTURES = (".png", ".svg", ".pdf")
+_POINTS = 400
+
+
+def check_picture(path: Path) -> None:
+    """Say before the work begins that a picture could not be saved."""
+    if path.suffix.lower() not in PICTURES:
+        raise InputError(f"{path}: pictures are saved as {', '.join(PICTURES)}")
+    require("matplotlib", extra="plot", purpose="pictures")
+
+
+def pyplot() -> Any:
+    """Matplotlib's pyplot, drawing to files only."""
+    matplotlib = require("matplotlib", extra="plot", purpose="pictures")
+    matplotlib.use("Agg")
+    return require("matplotlib.pyplot", extra="plot", purpose="pictures")
+
+
+def draw_curves(path: str | Path, runs: Mapping[str, Sequence[Trace]], *, title: str = "") -> Path:
+    """Percentage of the positives found against labels spent: mean and 95 % band over the runs."""
+    path = Path(path)
+    check_picture(path)
+    plt = pyplot()
+    traces = [trace for group in runs.values() for trace in group]
+    if not traces:
+        raise InputError("there is nothing to draw: no runs")
+    rows = traces[0].pool_rows
+    labels = np.unique(np.linspace(0, rows, _POINTS).round().astype(np.int64))
+    figure, axes = plt.subplots(figsize=(7.2, 4.5), layout="constrained")
+    axes.plot([0, rows], [0, 100], color="0.6", linewidth=1, linestyle=(0, (1, 3)), label="chance")
+    for (name, group), (colour, style) in zip(runs.items(), _cycle(len(runs)), strict=True):
+        curves = np.array([found_by_labels(trace, labels) for trace in group])
+        mean = curves.mean(axis=0)
+        axes.plot(labels, mean, color=colour, linestyle=style, linewidth=1.8, label=name)
+        if len(curves) > 1:
+            band = 1.96 * curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
+            axes.fill_between(labels, mean - band, mean + band, color=colour, alpha=0.18, linewidth=0)
+    axes.set(xlabel="labels spent", ylabel="positives found (%)", xlim=(0, rows), ylim=(0, 102), title=title)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.grid(color="0.9", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", frameon=True, framealpha=0.9, edgecolor="0.85")
+    save(figure, path)
+    return path
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure, whole or not at all."""
+    with replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+    pyplot().close(figure)
+
+
+def found_by_labels(trace: Trace, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Percentage of the positives found after so many labels."""
+    found = np.concatenate([[0], np.cumsum(trace.positive)])
+    total = trace.positives or max(1, trace.found)
+    return 100.0 * found[np.minimum(labels, len(found) - 1)] / total
+
+
+def _cycle(count: int) -> list[tuple[str, Any]]:
+    return [STYLES[place % len(STYLES)] for place in range(count)]

@@ -1,0 +1,59 @@
+"""Common ground of all tests: Hypothesis profiles, real data, and no skips where none are allowed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "deep", max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "default")
+
+
+class NoSkips:
+    """Turns every skip, of a test or of a whole module, into a failure; expected failures stay."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
+        return self._refuse((yield))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self) -> Generator[None, Any, Any]:
+        return self._refuse((yield))
+
+    @staticmethod
+    def _refuse(report: Any) -> Any:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+            report.outcome = "failed"
+            report.longrepr = f"ACTIVECOVER_REQUIRE=all allows no skip: {reason}"
+        return report
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    wanted = os.environ.get("ACTIVECOVER_REQUIRE", "")
+    if wanted not in ("", "all"):
+        raise pytest.UsageError(f"ACTIVECOVER_REQUIRE={wanted!r}: the only value is 'all'")
+    if wanted == "all":
+        # As a plugin of its own it also sees the doctests in src, where this file's hooks do not reach.
+        config.pluginmanager.register(NoSkips(), "activecover-no-skips")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with the benchmark data, laid out as users download it."""
+    folder = os.environ.get("ACTIVECOVER_DATA")
+    if not folder:
+        pytest.skip("ACTIVECOVER_DATA is not set: it names the folder with the benchmark data")
+    if not Path(folder).is_dir():
+        pytest.skip(f"ACTIVECOVER_DATA names no folder: {folder}")
+    return Path(folder)

@@ -1,0 +1,455 @@
+"""A live campaign: nothing asked twice, nothing lost, everything replayable."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from activecover import Campaign, ExploreCommit, InputError, Pool, StoreError
+from activecover.simulate import cover
+from activecover.store import JsonlLog, MemoryLog
+
+
+def scene(rows=60, seed=0):
+    random = np.random.default_rng(seed)
+    positive = random.random(rows) < 0.3
+    points = random.normal(size=(rows, 3)) + 2.0 * positive[:, None]
+    return Pool(points, ids=[f"item {row}" for row in range(rows)]), positive
+
+
+def drive(campaign, positive, batch, most=10**9):
+    """Answer truthfully until nothing more is asked; the ids in order."""
+    asked = []
+    while len(asked) < most and (items := campaign.ask(batch)):
+        names = [item.id for item in items]
+        campaign.tell(names, positive[campaign.pool.rows(names)])
+        asked += names
+    return asked
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+@pytest.mark.parametrize("learner", ["explore-commit", "offline", "passive"])
+def test_a_campaign_asks_in_the_order_of_the_simulation(learner, batch):
+    pool, positive = scene()
+    with Campaign(pool, learner, seed=3, explore=14) as campaign:
+        asked = drive(campaign, positive, batch)
+    from activecover.learners import make_learner
+
+    trace = cover(pool, positive, make_learner(learner, explore=14), batch=batch, seed=3, to_the_end=True)
+    assert asked == [pool.id(row) for row in trace.rows]
+    assert campaign.status().stopped == "every item is labelled"
+    assert campaign.trace().rows.tolist() == trace.rows.tolist()
+
+
+@pytest.mark.parametrize("learner", ["explore-commit", "offline", "passive"])
+def test_negatives_are_never_needed_again(learner):
+    """After each batch: rebuilt from the log, on a pool from which every told negative is gone."""
+    pool, positive = scene(120)
+    with Campaign(pool, learner, seed=1, explore=15) as whole:
+        expected = drive(whole, positive, 6)
+    log, asked = MemoryLog(), []
+    while True:
+        negatives = [row for name in asked for row in pool.rows([name]) if not positive[row]]
+        poor = pool.without(np.array(negatives, np.int64))
+        assert np.isnan(poor.vectors[negatives]).all()
+        campaign = Campaign(poor, learner if not asked else None, log=log, **({} if asked else {"seed": 1, "explore": 15}))
+        items = campaign.ask(6)
+        if not items:
+            break
+        names = [item.id for item in items]
+        campaign.tell(names, positive[pool.rows(names)])
+        asked += names
+    assert asked == expected
+
+
+def test_asking_again_returns_the_same_until_told():
+    pool, positive = scene()
+    campaign = Campaign(pool, explore=5)
+    first = [item.id for item in campaign.ask(4)]
+    assert [item.id for item in campaign.ask(4)] == first
+    assert [item.id for item in campaign.ask(2)] == first[:2]
+    campaign.tell(first[1], True)
+    again = [item.id for item in campaign.ask(4)]
+    assert again[:3] == [first[0], first[2], first[3]]
+    assert again[3] not in first
+
+
+def test_two_people_never_get_the_same_item():
+    pool, positive = scene()
+    campaign = Campaign(pool, explore=5)
+    seen = []
+    for _ in range(10):
+        batch = {by: [item.id for item in campaign.ask(3, by=by)] for by in ("ann", "bob")}
+        assert not set(batch["ann"]) & set(batch["bob"])
+        for by, names in batch.items():
+            campaign.tell(names, positive[pool.rows(names)], by=by)
+            seen += names
+    assert len(seen) == len(set(seen)) == 60
+
+
+def test_labels_in_parts_and_out_of_order_give_the_same_next_item():
+    pool, positive = scene()
+    one, other = Campaign(pool, explore=20, seed=2), Campaign(pool, explore=20, seed=2)
+    names = [item.id for item in one.ask(30)]
+    assert [item.id for item in other.ask(30)] == names
+    one.tell(names, positive[pool.rows(names)])
+    for name in reversed(names):
+        other.tell(name, bool(positive[pool.rows([name])[0]]))
+    assert [item.id for item in one.ask(5)] == [item.id for item in other.ask(5)]
+
+
+def test_undo_is_as_if_never_told_and_shows_the_item_again():
+    pool, positive = scene()
+    campaign, never = Campaign(pool, explore=10), Campaign(pool, explore=10)
+    for each in (campaign, never):
+        drive(each, positive, 1, most=25)
+        each.ask()
+    item = campaign.ask()[0]
+    campaign.tell(item.id, True)
+    campaign.ask()
+    assert campaign.undo() == [item.id]
+    assert item.id in [each.id for each in campaign.ask(5)]
+    assert campaign.status().labelled == never.status().labelled
+    assert campaign.learner.propose(10, campaign._held()).rows.tolist()[:5]
+    campaign.tell(item.id, False)
+    never.tell(item.id, False)
+    campaign.release()
+    never.release()
+    assert [each.id for each in campaign.ask(5)] == [each.id for each in never.ask(5)]
+    assert Campaign(pool).undo() == []
+
+
+def test_skipped_and_unsure_items_come_back_when_nothing_else_is_left():
+    pool, positive = scene(10)
+    campaign = Campaign(pool, explore=3)
+    skipped, unsure = (item.id for item in campaign.ask(2))
+    campaign.skip(skipped)
+    campaign.unsure(unsure)
+    assert campaign.status().skipped == campaign.status().unsure == 1
+    asked = drive(campaign, positive, 1, most=8)
+    assert skipped not in asked
+    assert unsure not in asked
+    assert [item.id for item in campaign.ask(5)] == [skipped, unsure]
+    campaign.tell([skipped, unsure], [0, 1])
+    assert campaign.ask() == []
+    assert campaign.status().unlabelled == 0
+
+
+def test_release_gives_items_back_and_leases_expire():
+    pool, _ = scene(10)
+    now = [1000.0]
+    campaign = Campaign(pool, explore=3, lease=60, clock=lambda: now[0])
+    first = campaign.ask(2, by="ann")
+    campaign.release([first[0].id], by="ann")
+    assert campaign.ask(1, by="bob")[0].id == first[0].id
+    now[0] += 61
+    assert [item.id for item in campaign.ask(2, by="cy")] == [item.id for item in first]
+    campaign.tell(first[1].id, True, by="ann")  # late, and welcome all the same
+    assert campaign.status().positives == 1
+
+
+def test_budget_and_target_end_it():
+    pool, positive = scene()
+    campaign = Campaign(pool, explore=5, budget=12)
+    assert len(drive(campaign, positive, 5)) == 12
+    assert campaign.status().stopped == "budget spent: 12 labels"
+    campaign = Campaign(pool, explore=5, target=3)
+    drive(campaign, positive, 1)
+    assert campaign.status().positives == 3
+    assert campaign.status().stopped == "target reached: 3 positives found"
+
+
+def test_k_larger_than_the_pool_gives_all_of_it():
+    pool, _ = scene(9)
+    assert len(Campaign(pool).ask(10**6)) == 9
+
+
+def test_known_positives_inside_and_outside_need_no_exploration():
+    pool = Pool(np.arange(10.0)[:, None], contents={"text": list("abcdefghij")})
+    campaign = Campaign(pool, explore=0, known=["3"], outside=[[8.6]])
+    items = campaign.ask(3)
+    assert [item.id for item in items] == ["9", "8", "2"]
+    assert items[0].nearest == "known positive 1 from outside"
+    assert items[2].reason == "nearest to 3 (distance 1)"
+    assert items[2].content == {"text": "c"}
+    assert campaign.status().known == 1
+    campaign.tell("3", True)
+    with pytest.raises(InputError, match="known to be positive"):
+        campaign.tell("3", False)
+    with pytest.raises(InputError, match="not in the pool"):
+        Campaign(pool, known=["99"])
+
+
+def test_an_item_nobody_asked_for_can_be_told():
+    pool, _ = scene()
+    campaign = Campaign(pool, explore=0)
+    campaign.tell(["item 7", "item 9"], [True, False])
+    assert campaign.status().positives == 1
+    assert campaign.ask()[0].nearest == "item 7"
+
+
+@pytest.mark.parametrize(
+    ("ids", "labels", "message"),
+    [
+        (["item 0"], [2], "neither yes nor no"),
+        (["item 0"], ["yes"], "neither yes nor no"),
+        (["item 0"], [None], "neither yes nor no"),
+        (["item 0"], [float("nan")], "neither yes nor no"),
+        (["item 0", "item 1"], [True], "1 labels for 2 ids"),
+        (["item 0", "item 0"], [True, True], "twice"),
+        (["nobody"], [True], "not in the pool"),
+        ([0], [True], "not a string"),
+        (["item 0"], True, "sequence"),
+        (["item 0"], "y", "sequence"),
+    ],
+)
+def test_bad_labels_are_refused_whole(ids, labels, message):
+    pool, _ = scene()
+    log = MemoryLog()
+    campaign = Campaign(pool, log=log)
+    before = len(log)
+    with pytest.raises(InputError, match=message):
+        campaign.tell(ids, labels)
+    assert len(log) == before
+    assert campaign.status().labelled == 0
+
+
+def test_telling_again_changes_nothing_and_contradiction_is_refused():
+    pool, _ = scene()
+    campaign = Campaign(pool)
+    name = campaign.ask()[0].id
+    campaign.tell(name, True)
+    events = len(campaign.log)
+    campaign.tell(name, True)
+    assert len(campaign.log) == events
+    with pytest.raises(InputError, match="undo that first"):
+        campaign.tell(name, False)
+
+
+@pytest.mark.parametrize("settings", [{"budget": 0}, {"target": -1}, {"lease": 0}, {"explore": -1}, {"learner": "x"}])
+def test_bad_settings_are_refused_and_leave_no_file(tmp_path, settings):
+    pool, _ = scene()
+    with pytest.raises(InputError):
+        Campaign(pool, **{"log": tmp_path / "log.jsonl", **settings})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_asks_are_refused():
+    campaign = Campaign(scene()[0])
+    for k in (0, -1, 1.5, "1", None):
+        with pytest.raises(InputError, match="number of items"):
+            campaign.ask(k)
+    with pytest.raises(InputError, match="not asked for"):
+        campaign.skip("item 1")
+    with pytest.raises(InputError, match="nothing to release"):
+        campaign.release(["item 1"])
+
+
+def test_a_file_is_taken_up_where_it_ended(tmp_path):
+    pool, positive = scene()
+    path = tmp_path / "log.jsonl"
+    with Campaign(pool, seed=4, explore=10) as uninterrupted:
+        expected = drive(uninterrupted, positive, 1)
+    asked = []
+    while True:
+        with Campaign(pool, log=path, **({} if asked else {"seed": 4, "explore": 10})) as campaign:
+            part = drive(campaign, positive, 1, most=9)
+        asked += part
+        if not part:
+            break
+    assert asked == expected
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [event["seq"] for event in events] == list(range(len(events)))
+    first = next(event for event in events if event["event"] == "asked")
+    assert {"source", "rule", "probability", "open", "position", "number"} <= set(first)
+    assert first["probability"] == pytest.approx(1 / 60)
+
+
+def test_another_pool_or_other_settings_are_refused(tmp_path):
+    pool, _ = scene()
+    path = tmp_path / "log.jsonl"
+    Campaign(pool, log=path, outside=np.ones((1, 3))).close()
+    others = {
+        "vectors differ": dict(pool=Pool(pool.vectors + 1, ids=pool.ids), outside=np.ones((1, 3))),
+        "ids differ": dict(pool=Pool(pool.vectors), outside=np.ones((1, 3))),
+        "60 rows, this one has 5": dict(pool=scene(5)[0], outside=np.ones((1, 3))),
+        "from outside": dict(pool=pool),
+        "seed 0, not 9": dict(pool=pool, outside=np.ones((1, 3)), seed=9),
+        "not 'offline@1'": dict(pool=pool, outside=np.ones((1, 3)), learner="offline"),
+        "other known positives": dict(pool=pool, outside=np.ones((1, 3)), known=["item 3"]),
+    }
+    before = path.read_bytes()
+    for message, changed in others.items():
+        with pytest.raises(InputError, match=message):
+            Campaign(**{"log": path, **changed})
+    assert path.read_bytes() == before
+    Campaign(pool, log=path, outside=np.ones((1, 3)), seed=0, learner="EC").close()
+
+
+def test_a_learner_of_ones_own_must_be_given_again(tmp_path):
+    pool, positive = scene()
+    path = tmp_path / "log.jsonl"
+    with Campaign(pool, ExploreCommit(explore=7), log=path) as campaign:
+        drive(campaign, positive, 3, most=12)
+        expected = campaign.ask()[0].id
+    with pytest.raises(InputError, match="of your own"):
+        Campaign(pool, log=path)
+    with Campaign(pool, ExploreCommit(explore=7), log=path) as campaign:
+        assert campaign.ask()[0].id == expected
+
+
+def test_a_write_that_fails_changes_nothing():
+    class Full(MemoryLog):
+        full = False
+
+        def append(self, events):
+            if self.full:
+                raise StoreError("disk full")
+            return super().append(events)
+
+    pool, positive = scene()
+    log = Full()
+    campaign = Campaign(pool, explore=5, log=log)
+    drive(campaign, positive, 1, most=20)
+    item = campaign.ask()[0]
+    before = campaign.status()
+    log.full = True
+    for action in (lambda: campaign.tell(item.id, True), lambda: campaign.skip(item.id), campaign.undo):
+        with pytest.raises(StoreError):
+            action()
+        assert campaign.status() == before
+    log.full = False
+    campaign.tell(item.id, True)
+    assert campaign.status().labelled == before.labelled + 1
+
+
+WORKER = """
+    import sys, numpy as np
+    from activecover import Campaign, Pool
+    points = np.random.default_rng(0).normal(size=(400, 4))
+    with Campaign(Pool(points), log=sys.argv[1]) as campaign:
+        while items := campaign.ask(2):
+            names = [item.id for item in items]
+            campaign.tell(names, [points[int(name), 0] > 0.8 for name in names])
+            print(*names, flush=True)
+"""
+
+
+def test_a_killed_process_loses_nothing_that_was_acknowledged(tmp_path):
+    path, script = tmp_path / "log.jsonl", tmp_path / "worker.py"
+    script.write_text(textwrap.dedent(WORKER))
+    acknowledged = []
+    for turn in range(4):
+        worker = subprocess.Popen([sys.executable, script, path], stdout=subprocess.PIPE, text=True)
+        for _ in range(5 + 3 * turn):
+            acknowledged += worker.stdout.readline().split()
+        os.kill(worker.pid, signal.SIGKILL)
+        acknowledged += worker.stdout.read().split()
+        worker.wait()
+    done = subprocess.run([sys.executable, script, path], capture_output=True, text=True, check=True)
+    acknowledged += done.stdout.split()
+    points = np.random.default_rng(0).normal(size=(400, 4))
+    with Campaign(Pool(points), log=path) as campaign:
+        labels = campaign.labels()
+    # What was written but not yet acknowledged when the process died is there too: a label is never undone.
+    assert set(acknowledged) <= set(labels)
+    assert len(acknowledged) == len(set(acknowledged))
+    assert len(labels) == 400
+    with Campaign(Pool(points)) as fresh:
+        order = drive(fresh, points[:, 0] > 0.8, 2)
+    assert list(labels) == order
+
+
+class CampaignMachine(RuleBasedStateMachine):
+    """Against a naive model: a dictionary of answers, and a learner built anew after every step."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool, self.positive = scene(25, seed=7)
+        self.log = MemoryLog()
+        self.campaign = Campaign(self.pool, log=self.log, explore=4, seed=1)
+        self.leased: dict[str, list[str]] = {"ann": [], "bob": []}
+        self.answers: dict[str, bool] = {}
+        self.aside: set[str] = set()
+        self.decisions: list[str] = []
+
+    @rule(by=st.sampled_from(["ann", "bob"]), k=st.integers(1, 4))
+    def ask(self, by, k):
+        names = [item.id for item in self.campaign.ask(k, by=by)]
+        assert names[: len(self.leased[by])] == self.leased[by][:k]
+        new = [name for name in names if name not in self.leased[by]]
+        assert not set(new) & (set(self.answers) | set(self.leased["ann"]) | set(self.leased["bob"]))
+        self.leased[by] += new
+        self.aside -= set(new)
+
+    @precondition(lambda self: any(self.leased.values()))
+    @rule(data=st.data(), label=st.booleans())
+    def tell(self, data, label):
+        by = data.draw(st.sampled_from([by for by, names in self.leased.items() if names]))
+        name = data.draw(st.sampled_from(self.leased[by]))
+        self.campaign.tell(name, label, by=by)
+        self.leased[by].remove(name)
+        self.answers[name] = label
+        self.decisions.append(name)
+
+    @precondition(lambda self: self.leased["ann"])
+    @rule(data=st.data(), kind=st.sampled_from(["skip", "unsure"]))
+    def set_aside(self, data, kind):
+        name = data.draw(st.sampled_from(self.leased["ann"]))
+        getattr(self.campaign, kind)(name, by="ann")
+        self.leased["ann"].remove(name)
+        self.aside.add(name)
+        self.decisions.append(name)
+
+    @rule()
+    def undo(self):
+        # Items that were set aside and asked again are no longer a decision to take back.
+        pending = [n for n in self.decisions if n in self.answers or n in self.aside]
+        undone = self.campaign.undo()
+        if not undone:
+            assert not pending
+            return
+        (name,) = undone
+        assert name == pending[-1]
+        self.decisions.remove(name)
+        self.answers.pop(name, None)
+        self.aside.discard(name)
+        by = self.campaign._ledger.asks[name].by
+        self.leased[by].append(name)
+        self.leased[by].sort(key=lambda n: self.campaign._ledger.asks[n].number)
+
+    @rule()
+    def reopen(self):
+        self.campaign = Campaign(self.pool, log=self.log)
+
+    @invariant()
+    def same_as_the_model(self):
+        assert dict(sorted(self.campaign.labels().items())) == dict(sorted(self.answers.items()))
+        status = self.campaign.status()
+        assert status.leased == len(self.leased["ann"]) + len(self.leased["bob"])
+        assert status.skipped + status.unsure == len(self.aside)
+        replayed = Campaign(self.pool, log=self.log)
+        held = self.campaign._held()
+        assert replayed.learner.propose(5, held).rows.tolist() == self.campaign.learner.propose(5, held).rows.tolist()
+
+
+CampaignMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestCampaignMachine = CampaignMachine.TestCase
+
+
+def test_the_log_of_a_file_and_of_memory_are_the_same(tmp_path):
+    pool, positive = scene()
+    kept = []
+    for log in (MemoryLog(), JsonlLog(tmp_path / "log.jsonl")):
+        with Campaign(pool, log=log, explore=5, clock=lambda: 0.0) as campaign:
+            drive(campaign, positive, 4)
+            kept.append(list(log.read()))
+    assert kept[0] == kept[1]
