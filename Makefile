@@ -19,11 +19,11 @@ SINGLE := OMP_NUM_THREADS=1
 .PHONY: help demo test check deep bench clean install-demo install-test install-check
 
 help: ## Show this list
-	@echo "make demo    find every A among 20,000 letters, four ways (about half a minute)"
+	@echo "make demo    find every A among 20,000 letters, four ways (about a minute the first time)"
 	@echo "make test    all tests"
 	@echo "make check   style, types, import layers"
 	@echo "make bench   how fast the core is"
-	@echo "make deep    the full counts, hours; goes on where it was; writes docs/evidence.md"
+	@echo "make deep    the full counts, long; goes on where it was; writes docs/evidence.md"
 	@echo "make clean   remove .venv, caches and builds (not results/)"
 
 demo: install-demo

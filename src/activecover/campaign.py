@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import InputError, StoreError
+from activecover.errors import ActiveCoverError, InputError, StoreError, check_count
 from activecover.frontier import NO_KEY
 from activecover.learners import LEARNERS, Labels, Learner, Proposal, make_learner
 from activecover.pool import Pool
-from activecover.store import Ask, Event, EventLog, Ledger, open_log
+from activecover.store import FORMAT, Ask, Event, EventLog, Ledger, open_log
 from activecover.trace import Trace
 
-FORMAT = 1
 DEFAULT_LEARNER = "explore-commit"
 
 
@@ -124,26 +124,27 @@ class Campaign:
         lease: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        for name, value in (("budget", budget), ("target", target), ("lease", lease)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} {value}: give a number from 1, or none")
+        for name, value, least in (("budget", budget, 1), ("target", target, 1), ("seed", seed, 0)):
+            check_count(name, value, least)
+        if lease is not None and not lease >= 1:
+            raise InputError(f"lease {lease!r}: give a number of seconds from 1")
         self.pool = pool
         self.budget = budget
         self.target = target
         self._lease = lease
         self._clock = clock
-        self._outside = None if outside is None else pool.encode(outside)
+        self._outside = None if outside is None else _encode_outside(pool, outside)
+        settings = self._settings(learner, seed, explore)
         self._lock = threading.RLock()
         self._note: str | None = None
         self._why: dict[str, tuple[float, int]] = {}
         self.log = open_log(log)
         try:
-            self._ledger = Ledger(self.log.read())
-            settings = self._settings(learner, seed, explore)
-            if self._ledger.created is None:
-                self._create(learner, settings, known)
+            if len(self.log):
+                with _naming(self.log):
+                    self._take_up(learner, settings, known)
             else:
-                self._take_up(learner, settings, known)
+                self._create(learner, settings, known)
         except BaseException:
             self.log.close()
             raise
@@ -305,20 +306,22 @@ class Campaign:
             "outside": self._outside_fingerprint(),
             **chosen,
         }
+        self._ledger = Ledger()
         # The learner first: what it refuses must not leave a log behind.
         self._begin(created, learner, known)
         self._write([created, *({"event": "known", "id": name} for name in self._known)])
 
     def _take_up(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
+        self._ledger = Ledger(self.log.read())
         created = self._ledger.created
-        assert created is not None
+        if created is None:
+            raise StoreError("the label log has no beginning; restore it from a copy")
         self._check_same(created, settings, known)
+        self.pool.rows(list(self._ledger.asks))
         self._begin(created, learner, self._ledger.known)
         self._tell_learner(self._ledger.with_state("positive", "negative"))
 
     def _check_same(self, created: Event, settings: dict[str, Any], known: Sequence[str]) -> None:
-        if created.get("format") != FORMAT:
-            raise StoreError(f"the label log has format {created.get('format')}, this version reads {FORMAT}")
         if created["rows"] > len(self.pool):
             raise InputError(f"the label log is of a pool of {created['rows']} rows, this one has {len(self.pool)}")
         now = self.pool.fingerprint(created["rows"])
@@ -327,7 +330,7 @@ class Campaign:
         for part in parts:
             if now[part] != created["pool"][part]:
                 raise InputError(f"the label log belongs to another pool (its {part} differ): open it with the same file")
-        if created["outside"] != self._outside_fingerprint():
+        if created.get("outside") != self._outside_fingerprint():
             raise InputError("the label log was made with other known positives from outside: give the same ones")
         for name, value in settings.items():
             if value is not None and value != created[name]:
@@ -478,6 +481,22 @@ class Campaign:
         if key != NO_KEY:
             nearest = self.pool.id(key) if key >= 0 else f"known positive {-key} from outside"
         return Item(ask.id, self.pool.content(row), ask.source, None if np.isnan(distance) else distance, nearest)
+
+
+@contextmanager
+def _naming(log: EventLog) -> Iterator[None]:
+    """What is wrong with a log is said with its name."""
+    try:
+        yield
+    except ActiveCoverError as wrong:
+        raise type(wrong)(f"{log}: {wrong}") from wrong
+
+
+def _encode_outside(pool: Pool, vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    try:
+        return pool.encode(vectors)
+    except InputError as wrong:
+        raise InputError(f"known positives from outside: {wrong}") from wrong
 
 
 def _sequence(labels: Any) -> Sequence[Any]:

@@ -63,8 +63,10 @@ def cover(
     Trace
     """
     truth = _check_truth(pool, positive)
-    for what, value, least in (("batch", batch, 1), ("batches", batches, 0), ("budget", budget, 1), ("seed", seed, 0)):
-        check_count(what, value, least)
+    for what, value in (("batch", batch), ("budget", budget)):
+        check_count(what, value)
+    for what, value in (("batches", batches), ("seed", seed)):
+        check_count(what, value, 0)
     total = int(truth.sum())
     record = _Record(truth, run, watch)
     started = time.perf_counter()
@@ -186,6 +188,7 @@ def simulate(
     """
     truth = _check_truth(pool, labels)
     check_count("runs", runs)
+    check_count("seed", seed, 0)
     name = learner if isinstance(learner, str) else type(learner).__name__
     if isinstance(learner, str):
         name = LEARNERS[learner].name

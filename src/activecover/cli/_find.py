@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +21,12 @@ from activecover.cli._show import err, out, print_json
 from activecover.errors import LARGEST_COUNT, InputError
 from activecover.pool import load_pool, read_vectors
 from activecover.trace import check_writable, replacing
+
+try:
+    import termios
+    import tty
+except ImportError:  # pragma: no cover - not a POSIX terminal: answers are typed as lines
+    termios = None  # type: ignore[assignment]
 
 KEYS = "y yes   n no   s skip   ? not sure   u undo   q quit"
 _LONGEST_TEXT = 2000
@@ -80,21 +90,21 @@ def _label(campaign: Campaign) -> bool:
     """Ask until the person or the campaign stops; whether Ctrl-C ended it."""
     screen = err()
     try:
-        while items := campaign.ask():
-            _show(campaign, items[0])
-            while not (answer := _answer(campaign, items[0])):
-                screen.print(f"keys: {KEYS}")
-            if answer == "q":
-                break
+        with _keyboard() as next_key:
+            while items := campaign.ask():
+                _show(campaign, items[0])
+                while not (answer := _answer(campaign, items[0], next_key())):
+                    screen.print(f"keys: {KEYS}")
+                if answer == "q":
+                    break
     except KeyboardInterrupt:
         return True
     return False
 
 
-def _answer(campaign: Campaign, item: Item) -> str:
+def _answer(campaign: Campaign, item: Item, key: str) -> str:
     """Act on one key; empty if the key means nothing."""
-    key = _key()
-    if key in "yn":
+    if key in ("y", "n"):
         campaign.tell(item.id, key == "y")
     elif key == "s":
         campaign.skip(item.id)
@@ -108,19 +118,23 @@ def _answer(campaign: Campaign, item: Item) -> str:
     return key
 
 
-def _key() -> str:
-    """One key of a terminal, or one line of a pipe; the end of input means quit."""
-    if sys.stdin.isatty():
-        key = typer.getchar()
-        if key in ("\x03", "\x04"):
-            raise KeyboardInterrupt
-    else:
-        try:
-            line = sys.stdin.readline()
-        except UnicodeDecodeError as wrong:
-            raise InputError(f"standard input: the answers are not text; give one of these per line: {KEYS}") from wrong
-        key = line.strip()[:1] if line else "q"
-    return key.lower() or " "
+@contextmanager
+def _keyboard() -> Iterator[Callable[[], str]]:
+    """Single keys of a terminal, or lines of a pipe; the end of input means quit.
+
+    The terminal is switched once for all items, not key by key: what is typed while the next item is
+    on its way is kept.
+    """
+    if not sys.stdin.isatty() or termios is None:
+        yield lambda: (line.strip()[:1].lower() or " ") if (line := sys.stdin.readline()) else "q"
+        return
+    handle = sys.stdin.fileno()
+    before = termios.tcgetattr(handle)
+    tty.setcbreak(handle, termios.TCSADRAIN)
+    try:
+        yield lambda: (os.read(handle, 1) or b"q").decode("ascii", "replace").lower()
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
 
 
 def _show(campaign: Campaign, item: Item) -> None:
@@ -133,7 +147,8 @@ def _show(campaign: Campaign, item: Item) -> None:
         table.add_row(Text(str(name), style="dim"), Text(shown))
     title = Text(f"{item.id} · {item.reason}")
     counts = f"{status.positives:,} yes · {status.negatives:,} no · {status.unlabelled:,} left · {status.phase}"
-    err().print(Panel(table, title=title, subtitle=Text(f"{counts} · {KEYS}"), title_align="left", subtitle_align="left"))
+    err().print(Panel(table, title=title, subtitle=Text(counts), title_align="left", subtitle_align="left"))
+    err().print(KEYS, style="dim")
 
 
 def _vector(campaign: Campaign, item: Item) -> dict[str, object]:
@@ -145,8 +160,6 @@ def _vector(campaign: Campaign, item: Item) -> dict[str, object]:
 
 
 def _export(campaign: Campaign, path: Path) -> None:
-    import csv
-
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["id", "label"])

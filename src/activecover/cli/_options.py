@@ -54,5 +54,5 @@ def read_labels(path: Path, rows: int) -> npt.NDArray[np.str_]:
             raise InputError(f"{path}: not UTF-8 text (byte {wrong.start}); save it as UTF-8") from wrong
         values = values[:-1] if not values[-1] else values
     if len(values) != rows:
-        raise InputError(f"{path}: {len(values)} labels for a pool of {rows} rows; give one per row, in order")
+        raise InputError(f"{path}: {len(values)} labels for a pool of {rows} rows; give one per row")
     return np.array(values, dtype=np.str_)

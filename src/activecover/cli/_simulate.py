@@ -75,7 +75,10 @@ def simulate_command(
             words = loaded.labels
         else:
             raise InputError("the labels are not known: name their column with --label-col or their file with --labels")
-        task = Task(pool.name, loaded.pool, as_positive(words, label), words)
+        try:
+            task = Task(pool.name, loaded.pool, as_positive(words, label), words)
+        except InputError as wrong:
+            raise InputError(f"{pool if labels is None else labels}: {wrong}") from wrong
     else:
         raise InputError("give a pool with --pool FILE, or --dataset letters")
     with meter("labels", quiet=json) as shown:

@@ -77,7 +77,10 @@ class Pool:
         for name, values in (contents or {}).items():
             self.contents[name] = list(values)
             if len(self.contents[name]) != len(matrix):
-                raise InputError(f"content column {name!r} has {len(values)} values for {len(matrix)} rows")
+                count = len(self.contents[name])
+                raise InputError(
+                    f"column {name!r} has {count} values for {len(matrix)} rows; give one per row"
+                )
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -145,7 +148,9 @@ class Pool:
         added = self.encode(vectors)
         first, total = len(self), len(self) + len(added)
         new_contents = {name: list(values) for name, values in (contents or {}).items()}
-        if set(new_contents) != set(self.contents) or any(len(v) != len(added) for v in new_contents.values()):
+        if set(new_contents) != set(self.contents) or any(
+            len(v) != len(added) for v in new_contents.values()
+        ):
             raise InputError(f"added rows need the pool's content columns: {sorted(self.contents) or 'none'}")
         if self._names is not None or ids is not None:
             if ids is None:
@@ -159,7 +164,16 @@ class Pool:
 
     def withdraw(self, rows: npt.ArrayLike) -> None:
         """Erase rows: their vectors become NaN, their contents None. Numbers and ids stay."""
-        chosen = np.asarray(rows, dtype=np.int64)
+        chosen = np.asarray(rows)
+        if chosen.size == 0:
+            return
+        if (
+            chosen.dtype.kind not in "iu"
+            or chosen.ndim > 1
+            or not 0 <= chosen.min() <= chosen.max() < len(self)
+        ):
+            raise InputError(f"rows to withdraw: give row numbers from 0 to {len(self) - 1}")
+        chosen = np.atleast_1d(chosen)
         if not self._vectors.flags.writeable or isinstance(self._vectors, np.memmap):
             self._vectors = np.array(self._vectors)
         self._vectors[chosen] = np.nan
@@ -200,8 +214,8 @@ class Pool:
         if not isinstance(name, str):
             raise InputError(f"id {name!r} is not a string: ids are strings, as in pool.ids")
         if self._names is None:
-            row = int(name) if name.isascii() and name.isdigit() else -1
-            if str(row) == name and row < len(self):
+            row = int(name) if name.isascii() and name.isdigit() and len(name) < 20 else -1
+            if 0 <= row < len(self) and str(row) == name:
                 return row
         else:
             if self._index is None:
@@ -225,15 +239,28 @@ class Pool:
         names = [*known, *added]
         expected = len(self) if total is None else total
         if len(names) != expected:
-            raise InputError(f"{len(names) - len(known)} ids for {expected - len(known)} rows")
+            raise InputError(
+                f"{len(names) - len(known)} ids for {expected - len(known)} rows; give one per row"
+            )
         index: dict[str, int] = {}
         for row, name in enumerate(names):
-            if not isinstance(name, str) or not name:
-                raise InputError(f"row {row}: id {name!r} is not a non-empty string")
+            if not isinstance(name, str) or not name or not _is_text(name):
+                raise InputError(f"row {row}: id {name!r} is not a non-empty text; give every row a name")
             if name in index:
-                raise InputError(f"id {name!r} appears twice, in rows {index[name]} and {row}: ids must be unique")
+                raise InputError(
+                    f"id {name!r} appears twice, in rows {index[name]} and {row}: ids must be unique"
+                )
             index[name] = row
         self._names, self._index = names, index
+
+
+def _is_text(name: str) -> bool:
+    """Whether it can be written to a file, and told from its neighbours in a hash (no NUL)."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in name
 
 
 def blocks(count: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> Iterator[slice]:
@@ -247,7 +274,9 @@ def _as_matrix(vectors: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         matrix = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
     except ValueError as wrong:
-        raise InputError("vectors have rows of different lengths: give one value per row and column") from wrong
+        raise InputError(
+            "vectors have rows of different lengths: give one value per row and column"
+        ) from wrong
     if matrix.dtype == object or matrix.dtype.kind not in "fiub":
         raise InputError(f"vectors of type {matrix.dtype} are not real numbers: convert them to float32")
     if matrix.ndim != 2:
@@ -264,7 +293,8 @@ def _range(
     low = np.full(matrix.shape[1], np.inf)
     high = np.full(matrix.shape[1], -np.inf)
     for block in blocks(len(matrix), matrix.shape[1] * 8):
-        part = np.asarray(matrix[block], np.float64)
+        with np.errstate(over="ignore"):
+            part = np.asarray(matrix[block], np.float64)
         bad = ~(np.abs(part) <= LARGEST_VALUE)
         if bad.any():
             row, column = np.argwhere(bad)[0]
@@ -287,7 +317,7 @@ def _origin(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> npt.
     tie changes, and products used as filters lose no digits to a common offset.
     """
     middle = ((low + high) / 2).astype(np.float32)
-    far = (high - low) <= np.abs(middle) / 4
+    far = (middle != 0) & ((high - low) <= np.abs(middle) / 4)
     return np.where(far, middle, np.float32(0))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import zipfile
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import InputError
+from activecover.errors import ActiveCoverError, InputError
 from activecover.extras import require
 from activecover.pool._pool import Pool
 
@@ -100,16 +99,14 @@ def load_pool(
         The pool and, with ``label_col``, its labels as text.
     """
     path = Path(path)
-    if not path.exists():
-        raise InputError(f"{path}: no such file")
-    if not path.is_file():
-        raise InputError(f"{path}: not a file")
     wanted = _Wanted(columns, id_col, label_col, content_cols, needs_vectors=vectors is None)
     with _readable(path):
         table = _read_table(path, wanted, header)
     matrix = table.vectors if vectors is None else read_vectors(vectors)
     if matrix is None:
-        raise InputError(f"{path}: no numeric columns to use as vectors; name them, or give vectors of your own")
+        raise InputError(
+            f"{path}: no numeric columns to use as vectors; name them, or give vectors of your own"
+        )
     ids = table.texts.get(id_col) if id_col is not None else None
     labels = np.array(table.texts[label_col], dtype=np.str_) if label_col is not None else None
     shown = {name: values for name, values in table.texts.items() if name != label_col}
@@ -118,9 +115,10 @@ def load_pool(
     try:
         pool = Pool(matrix, ids=ids, metric=metric, contents=shown, columns=table.names)
     except InputError as wrong:
-        raise InputError(f"{path}: {wrong}") from wrong
+        source = path if vectors is None else f"{path} with {vectors}"
+        raise InputError(f"{source}: {wrong}") from wrong
     if labels is not None and len(labels) != len(pool):
-        raise InputError(f"{path}: {len(labels)} labels for {len(pool)} rows")
+        raise InputError(f"{path}: {len(labels)} labels for {len(pool)} rows; give one per row")
     return LoadedPool(pool, labels)
 
 
@@ -128,16 +126,23 @@ def read_vectors(path: str | Path) -> npt.NDArray[Any]:
     """Read a matrix from a ``.npy`` (memory-mapped) or ``.npz`` file."""
     path = Path(path)
     if path.suffix.lower() not in {".npy", ".npz"}:
-        raise InputError(f"{path}: vectors come from .npy or .npz files")
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+        raise InputError(f"{path}: vectors come from .npy or .npz files; save them with numpy.save")
     with _readable(path):
         table = _read_table(path, _Wanted(None, None, None, None, needs_vectors=True), header=True)
     assert table.vectors is not None
     return table.vectors
 
 
-def as_positive(labels: Sequence[Any] | npt.NDArray[Any], positive: str | None = None) -> npt.NDArray[np.bool_]:
+def read_array(path: str | Path) -> npt.NDArray[Any]:
+    """Read an array of any shape from a ``.npy`` file (memory-mapped)."""
+    path = Path(path)
+    with _readable(path):
+        return _load_npy(path)
+
+
+def as_positive(
+    labels: Sequence[Any] | npt.NDArray[Any], positive: str | None = None
+) -> npt.NDArray[np.bool_]:
     """Turn labels into yes or no: equal to ``positive``, or 1/0, true/false, yes/no.
 
     Examples
@@ -154,12 +159,14 @@ def as_positive(labels: Sequence[Any] | npt.NDArray[Any], positive: str | None =
             seen = sorted(set(words.tolist()))
             shown = ", ".join(seen[:8]) + (", …" if len(seen) > 8 else "")
             raise InputError(f"no label equals {positive!r} (labels are: {shown})")
-        return chosen
+        return np.asarray(chosen)
     lower = np.array([_whole(word.lower()) for word in words.tolist()], dtype=np.str_)
     yes, no = np.isin(lower, list(POSITIVE_WORDS)), np.isin(lower, list(NEGATIVE_WORDS))
     if not (yes | no).all():
         row = int(np.flatnonzero(~(yes | no))[0])
-        raise InputError(f"row {row}: label {words[row]!r} is neither yes nor no; say which label is positive")
+        raise InputError(
+            f"row {row}: label {str(words[row])!r} is neither yes nor no; say which label is positive"
+        )
     if not yes.any():
         raise InputError("no label is positive: there is nothing to find")
     return yes
@@ -182,32 +189,55 @@ def _read_table(path: Path, wanted: _Wanted, header: bool) -> _Table:
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
     """Turn what libraries raise on broken files into one line that names the file."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    if not path.is_file():
+        raise InputError(f"{path}: not a file")
     try:
         yield
-    except InputError:
+    except (ActiveCoverError, MemoryError):
         raise
-    except UnicodeDecodeError as wrong:
-        raise InputError(f"{path}: not UTF-8 text (byte {wrong.start}); save it as UTF-8") from wrong
-    except (OSError, ValueError, EOFError, KeyError, csv.Error, zipfile.BadZipFile, SyntaxError) as wrong:
-        reason = str(wrong).splitlines()[0] if str(wrong) else type(wrong).__name__
-        raise InputError(f"{path}: cannot be read ({reason})") from wrong
+    except Exception as wrong:
+        # Damaged bytes make the libraries raise nearly anything (zlib.error, struct.error, TypeError, …).
+        reason = getattr(wrong, "strerror", None) or str(wrong).partition("\n")[0] or type(wrong).__name__
+        raise InputError(f"{path}: cannot be read, is it damaged? ({reason})") from wrong
 
 
 def _read_npy(path: Path, wanted: _Wanted) -> _Table:
     asked = [*(wanted.columns or ()), *wanted.special()]
     if asked:
         raise InputError(f"{path}: a .npy file has no column {asked[0]!r}; use .npz, CSV or Parquet")
-    return _Table(np.load(path, mmap_mode="r", allow_pickle=False), None, {})
+    return _Table(_load_npy(path), None, {})
+
+
+def _load_npy(path: Path) -> npt.NDArray[Any]:
+    # NumPy tells the kinds of files apart by their first bytes, and takes all others for a pickle.
+    _check_start(path, b"\x93NUMPY", "a .npy file; write it with numpy.save")
+    try:
+        return np.lib.format.open_memmap(path, mode="r")
+    except ValueError as wrong:
+        if "Python objects" in str(wrong):
+            raise InputError(
+                f"{path}: holds Python objects; save numbers or text (astype) instead"
+            ) from wrong
+        raise
+
+
+def _check_start(path: Path, start: bytes, what: str) -> None:
+    with path.open("rb") as file:
+        if file.read(len(start)) != start:
+            raise InputError(f"{path}: not {what}")
 
 
 def _read_npz(path: Path, wanted: _Wanted) -> _Table:
-    with np.load(path, allow_pickle=False) as archive:
+    _check_start(path, b"PK", "an .npz file; write it with numpy.savez")
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         names = list(archive.files)
         for name in [*(wanted.columns or ()), *wanted.special(), *(wanted.content_cols or ())]:
             if name not in names:
                 raise InputError(f"{path}: no array {name!r} (arrays are: {', '.join(names)})")
         texts = {
-            name: _texts(archive[name])
+            name: _texts(path, name, archive[name])
             for name in [*wanted.special(), *(wanted.content_cols or ())]
         }
         if not wanted.needs_vectors:
@@ -217,27 +247,39 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Table:
         elif "X" in names:
             chosen = "X"
         else:
-            tables = [name for name in names if name not in wanted.special() and archive[name].ndim == 2]
+            tables = [name for name in names if name not in wanted.special() and np.ndim(archive[name]) == 2]
             if len(tables) != 1:
-                raise InputError(f"{path}: which array holds the vectors? (arrays are: {', '.join(names)})")
+                what = "several arrays have" if tables else "no array has"
+                raise InputError(
+                    f"{path}: {what} two dimensions; name the vectors X (arrays are: {', '.join(names)})"
+                )
             chosen = tables[0]
         return _Table(archive[chosen], None, texts)
 
 
 def _read_text(path: Path, wanted: _Wanted, header: bool) -> _Table:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        first_line = file.readline()
-        if not first_line.strip():
-            raise InputError(f"{path}: the file is empty")
-        file.seek(0)
-        reader = csv.reader(file, delimiter=_delimiter(path, first_line), strict=True)
-        first = next(reader)
-        names = [name.strip() for name in first] if header else [str(i + 1) for i in range(len(first))]
-        _check_names(path, names, wanted)
-        if not header:
+        try:
+            first_line = file.readline()
+            if not first_line.strip():
+                raise InputError(f"{path}: the file is empty, or its first line is")
             file.seek(0)
             reader = csv.reader(file, delimiter=_delimiter(path, first_line), strict=True)
-        return _read_rows(path, reader, names, wanted)
+            first = next(reader)
+            names = [name.strip() for name in first] if header else [str(i + 1) for i in range(len(first))]
+            _check_names(path, names, wanted)
+            if not header:
+                file.seek(0)
+                reader = csv.reader(file, delimiter=_delimiter(path, first_line), strict=True)
+            return _read_rows(path, reader, names, wanted)
+        except UnicodeDecodeError as wrong:
+            raise InputError(
+                f"{path}: not UTF-8 text (byte {wrong.object[wrong.start]:#x}); save it as UTF-8"
+            ) from wrong
+        except csv.Error as wrong:
+            raise InputError(
+                f"{path} line {reader.line_num}: {wrong}; check its quotes and delimiters"
+            ) from wrong
 
 
 def _read_rows(path: Path, reader: Any, names: list[str], wanted: _Wanted) -> _Table:
@@ -250,7 +292,8 @@ def _read_rows(path: Path, reader: Any, names: list[str], wanted: _Wanted) -> _T
             continue
         if len(record) != len(names):
             raise InputError(
-                f"{path} line {reader.line_num}: {len(record)} values for {len(names)} columns"
+                f"{path} line {reader.line_num}: {len(record)} values for {len(names)} columns; "
+                "check its delimiters and quotes"
             )
         if vector_at is None:
             vector_at = _vector_columns(names, record, wanted)
@@ -282,9 +325,11 @@ def _number(text: str, path: Path, line: int, column: str) -> float:
     if not text.strip():
         raise InputError(f"{place}: empty; fill it in or drop the row")
     try:
-        value = float(text)
+        value = _float(text)
     except ValueError:
-        raise InputError(f"{place}: {text[:40]!r} is not a number; choose the vector columns by name") from None
+        raise InputError(
+            f"{place}: {text[:40]!r} is not a number; choose the vector columns by name"
+        ) from None
     if not math.isfinite(value):
         raise InputError(f"{place}: {text.strip()} is not a finite number; fill it in or drop the row")
     return value
@@ -292,10 +337,15 @@ def _number(text: str, path: Path, line: int, column: str) -> float:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        _float(text)
     except ValueError:
         return False
     return True
+
+
+def _float(text: str) -> float:
+    # Python also reads 2021_07 as a number; in a table it is a name.
+    return float(text.replace("_", "?"))
 
 
 def _delimiter(path: Path, first_line: str) -> str:
@@ -320,14 +370,17 @@ def _read_parquet(path: Path, wanted: _Wanted) -> _Table:
     parquet = require("pyarrow.parquet", extra="parquet", purpose="Parquet files")
     arrow = require("pyarrow", extra="parquet", purpose="Parquet files")
     try:
-        file = parquet.ParquetFile(path)
-        names = list(file.schema_arrow.names)
-        _check_names(path, names, wanted)
-        chosen = _parquet_vector_columns(arrow, file.schema_arrow, wanted)
-        texts = wanted.texts([name for name in names if name not in _lists(arrow, file.schema_arrow)], chosen)
-        table = file.read(columns=[name for name in names if name in {*chosen, *texts}])
+        with parquet.ParquetFile(path) as file:
+            names = list(file.schema_arrow.names)
+            _check_names(path, names, wanted)
+            chosen = _parquet_vector_columns(arrow, file.schema_arrow, wanted)
+            texts = wanted.texts(
+                [name for name in names if name not in _lists(arrow, file.schema_arrow)], chosen
+            )
+            table = file.read(columns=[name for name in names if name in {*chosen, *texts}])
     except arrow.ArrowException as wrong:
-        raise InputError(f"{path}: not a readable Parquet file ({str(wrong).splitlines()[0]})") from wrong
+        reason = str(wrong).partition("\n")[0]
+        raise InputError(f"{path}: not a readable Parquet file, is it damaged? ({reason})") from wrong
     if table.num_rows == 0:
         raise InputError(f"{path}: no rows")
     columns = {name: [_text(value) for value in table.column(name).to_pylist()] for name in texts}
@@ -371,24 +424,29 @@ def _parquet_vector(path: Path, arrow: Any, column: Any, name: str) -> npt.NDArr
     if not hasattr(column, "flatten") or arrow.types.is_struct(column.type):
         values = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind not in "fiub":
-            raise InputError(f"{path}: column {name!r} holds {column.type}, not numbers")
+            raise InputError(
+                f"{path}: column {name!r} holds {column.type}, not numbers; choose the vector columns"
+            )
         return np.asarray(values)[:, None]
     flat = column.flatten().to_numpy(zero_copy_only=False)
-    if len(flat) % len(column) or flat.dtype.kind not in "fiub":
-        raise InputError(f"{path}: column {name!r} holds lists of different lengths or not of numbers")
-    widths = {len(value) for value in column.to_pylist()} if not _fixed(arrow, column) else {len(flat) // len(column)}
-    if len(widths) != 1:
-        raise InputError(f"{path}: column {name!r} holds lists of different lengths")
-    return np.asarray(flat).reshape(len(column), -1)
+    if flat.dtype.kind not in "fiub":
+        raise InputError(
+            f"{path}: column {name!r} holds {column.type}, not lists of numbers; choose the vector columns"
+        )
+    width = len(flat) // len(column)
+    for row, value in enumerate(column if not arrow.types.is_fixed_size_list(column.type) else ()):
+        if len(value) != width:
+            raise InputError(
+                f"{path}: row {row}, column {name!r}: lists of different lengths; give all the same length"
+            )
+    return np.asarray(flat).reshape(len(column), width)
 
 
-def _fixed(arrow: Any, column: Any) -> bool:
-    return bool(arrow.types.is_fixed_size_list(column.type))
-
-
-def _texts(values: npt.NDArray[Any]) -> list[str]:
-    if values.ndim != 1:
-        raise InputError(f"ids, labels and contents are arrays of one dimension, not {values.ndim}")
+def _texts(path: Path, name: str, values: npt.NDArray[Any]) -> list[str]:
+    if np.ndim(values) != 1:
+        raise InputError(
+            f"{path}: array {name!r} has {np.ndim(values)} dimensions; ids, labels and contents have one"
+        )
     return [_text(value) for value in values.tolist()]
 
 

@@ -1,6 +1,6 @@
 """The label log: append-only events, the only truth of a campaign."""
 
-from activecover.store._ledger import Ask, Ledger
+from activecover.store._ledger import FORMAT, Ask, Ledger
 from activecover.store._log import Event, EventLog, JsonlLog, MemoryLog, open_log
 
-__all__ = ["Ask", "Event", "EventLog", "JsonlLog", "Ledger", "MemoryLog", "open_log"]
+__all__ = ["FORMAT", "Ask", "Event", "EventLog", "JsonlLog", "Ledger", "MemoryLog", "open_log"]

@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from activecover.errors import StoreError
+from activecover.errors import LARGEST_COUNT, StoreError
 from activecover.store._log import Event
 
 State = Literal["open", "leased", "positive", "negative", "skipped", "unsure"]
+#: Of the events; a log of another format is refused.
+FORMAT = 1
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT
+
+
+def _time(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+#: What each kind of event must hold. Whatever reads events may rely on it.
+_FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
+    "created": {
+        "rows": _count,
+        "pool": lambda value: isinstance(value, dict) and _text(value.get("ids")) and _text(value.get("vectors")),
+        "outside": lambda value: value is None or _text(value),
+        "learner": _text,
+        "seed": _count,
+        "explore": lambda value: _count(value) or (isinstance(value, list) and all(map(_count, value))),
+    },
+    "known": {"id": _text},
+    "asked": {
+        "number": _count, "id": _text, "source": _text, "batch": _count, "by": _text, "expires": _time,
+    },
+    "told": {"id": _text, "label": lambda value: value in (0, 1), "by": _text},
+    "skipped": {"id": _text, "by": _text},
+    "unsure": {"id": _text, "by": _text},
+    "released": {"id": _text, "by": _text},
+    "undone": {"id": _text, "by": _text, "expires": _time},
+}  # fmt: skip
+_NEED_AN_ASK = {"told", "skipped", "unsure", "released", "undone"}
 
 
 @dataclass(slots=True)
@@ -37,7 +74,8 @@ class Ledger:
     Examples
     --------
     >>> ledger = Ledger()
-    >>> ledger.apply({"seq": 0, "event": "asked", "number": 0, "id": "a", "source": "explore", "batch": 0, "by": "me"})
+    >>> ask = {"event": "asked", "number": 0, "id": "a", "source": "explore", "batch": 0, "by": "me"}
+    >>> ledger.apply({"seq": 0, **ask})
     >>> ledger.apply({"seq": 1, "event": "told", "id": "a", "label": 1, "by": "me"})
     >>> ledger.asks["a"].state
     'positive'
@@ -57,14 +95,27 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Take in one event."""
-        kind = event["event"]
-        change = getattr(self, f"_on_{kind}", None)
-        if change is None:
-            raise StoreError(f"event {event.get('seq')}: unknown kind {kind!r}; was it written by a newer version?")
-        try:
-            change(event)
-        except (KeyError, TypeError) as wrong:
-            raise StoreError(f"event {event.get('seq')} ({kind}) does not follow from those before it: {wrong}") from wrong
+        kind, place = event["event"], f"event {event.get('seq')}"
+        if kind not in _FIELDS:
+            raise StoreError(f"{place}: unknown kind {kind!r}; was it written by a newer version?")
+        if kind == "created" and event.get("format") != FORMAT:
+            raise StoreError(
+                f"{place}: the label log has format {event.get('format')}, this version reads {FORMAT}"
+            )
+        for name, fits in _FIELDS[kind].items():
+            if not fits(event.get(name)):
+                raise StoreError(
+                    f"{place} ({kind}): {name} {event.get(name)!r} is damaged; restore the log from a copy"
+                )
+        if kind in _NEED_AN_ASK and event["id"] not in self.asks:
+            raise StoreError(
+                f"{place} ({kind}): {event['id']!r} was never asked for; restore the log from a copy"
+            )
+        if kind == "created" and (self.created or self.known or self.asks):
+            raise StoreError(
+                f"{place} ({kind}): a label log is created once, at its start; restore it from a copy"
+            )
+        getattr(self, f"_on_{kind}")(event)
 
     def with_state(self, *states: State) -> list[Ask]:
         """The asks in some states, in the order asked."""
@@ -87,9 +138,12 @@ class Ledger:
         self.known.append(event["id"])
 
     def _on_asked(self, event: Event) -> None:
-        if event["id"] in self.asks:
-            self._move(self.asks[event["id"]], "open")
-        ask = Ask(event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires"))
+        if earlier := self.asks.get(event["id"]):
+            self._in_state[earlier.state].pop(earlier.id)
+            self._decisions.pop(earlier.id, None)
+        ask = Ask(
+            event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires")
+        )
         self.asks[ask.id] = ask
         self._move(ask, "leased")
         self.next_number = ask.number + 1

@@ -42,7 +42,7 @@ class EventLog(ABC):
     def __len__(self) -> int:
         """How many events there are."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most have nothing to let go of
         """Let go of files and locks."""
 
     def __enter__(self) -> EventLog:
@@ -65,17 +65,20 @@ class MemoryLog(EventLog):
     def __init__(self) -> None:
         self._events: list[Event] = []
 
-    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:  # noqa: D102
+    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
         # Through JSON, so that what does not survive a file does not survive here either.
         numbered = [json.loads(_line(len(self) + i, event)) for i, event in enumerate(events)]
         self._events.extend(numbered)
         return [dict(event) for event in numbered]
 
-    def read(self, since: int = 0) -> Iterator[Event]:  # noqa: D102
+    def read(self, since: int = 0) -> Iterator[Event]:
         return (dict(event) for event in self._events[since:])
 
     def __len__(self) -> int:
         return len(self._events)
+
+    def __str__(self) -> str:
+        return "events in memory"
 
 
 class JsonlLog(EventLog):
@@ -92,28 +95,30 @@ class JsonlLog(EventLog):
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if self.path.is_dir():
-            raise InputError(f"{self.path}: is a folder; name a file for the label log")
+        if self.path.exists() and not self.path.is_file():
+            what = "is a folder" if self.path.is_dir() else "is not a file"
+            raise InputError(f"{self.path}: {what}; name a file for the label log")
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: there is no folder {self.path.parent}; create it first")
         self._file: IO[bytes] | None = None
         self._events: list[Event] = []
         self._size = 0
         if self.path.exists():
-            self._open()
+            self._open(new=False)
             try:
                 self._load()
             except BaseException:
                 self.close()
                 raise
 
-    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:  # noqa: D102
+    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
         lines = [_line(len(self) + i, event) for i, event in enumerate(events)]
         if not lines:
             return []
-        data = ("\n".join(lines) + "\n").encode()
-        if self._file is None:
-            self._open()
+        data = b"\n".join(lines) + b"\n"
+        created = self._file is None
+        if created:
+            self._open(new=True)
         assert self._file is not None
         handle = self._file.fileno()
         try:
@@ -122,7 +127,7 @@ class JsonlLog(EventLog):
             _write_all(handle, data)
             os.fsync(handle)
         except OSError as wrong:
-            self._roll_back(handle)
+            self._roll_back(handle, created)
             raise StoreError(
                 f"{self.path}: the label was not saved ({wrong.strerror}); all earlier ones are safe"
             ) from wrong
@@ -133,29 +138,41 @@ class JsonlLog(EventLog):
         self._events.extend(added)
         return [dict(event) for event in added]
 
-    def read(self, since: int = 0) -> Iterator[Event]:  # noqa: D102
+    def read(self, since: int = 0) -> Iterator[Event]:
         return (dict(event) for event in self._events[since:])
 
     def __len__(self) -> int:
         return len(self._events)
 
-    def close(self) -> None:  # noqa: D102
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _open(self) -> None:
+    def _open(self, *, new: bool) -> None:
+        # A log that was not there before is never opened over one that someone else has begun meanwhile.
+        flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if new else 0)
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as wrong:
-            raise InputError(f"{self.path}: the label log cannot be opened ({wrong.strerror})") from wrong
+            handle = os.open(self.path, flags, 0o644)
+        except FileExistsError as wrong:
+            raise StoreError(
+                f"{self.path}: another process has begun this label log; open it again"
+            ) from wrong
+        except (OSError, ValueError) as wrong:
+            reason = getattr(wrong, "strerror", None) or wrong
+            raise InputError(f"{self.path}: the label log cannot be opened ({reason})") from wrong
         self._file = os.fdopen(handle, "r+b", buffering=0)
         if fcntl is not None:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as wrong:
                 self.close()
-                raise StoreError(f"{self.path}: another process has this label log open; close it first") from wrong
+                raise StoreError(
+                    f"{self.path}: another process has this label log open; close it first"
+                ) from wrong
 
     def _load(self) -> None:
         assert self._file is not None
@@ -165,9 +182,12 @@ class JsonlLog(EventLog):
             self._events.append(_parse(self.path, number, line))
         self._size = end
 
-    def _roll_back(self, handle: int) -> None:
+    def _roll_back(self, handle: int, created: bool) -> None:
         try:
             os.ftruncate(handle, self._size)
+            if created:
+                self.path.unlink(missing_ok=True)
+                self.close()
         except OSError:
             # Then what was written stays as a torn end, without its last newline or without an answer:
             # it was not acknowledged, and the next append overwrites it.
@@ -181,17 +201,24 @@ def open_log(log: EventLog | str | Path | None) -> EventLog:
     return log if isinstance(log, EventLog) else JsonlLog(log)
 
 
-def _line(position: int, event: Mapping[str, Any]) -> str:
-    return json.dumps({"seq": position, **event}, ensure_ascii=False, allow_nan=False)
+def _line(position: int, event: Mapping[str, Any]) -> bytes:
+    try:
+        return json.dumps({"seq": position, **event}, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError) as wrong:
+        raise InputError(f"event {event.get('event')!r} cannot be kept as JSON: {wrong}") from wrong
 
 
 def _parse(path: Path, number: int, line: bytes) -> Event:
     try:
         event = json.loads(line)
-    except ValueError as wrong:
-        raise StoreError(f"{path} line {number + 1}: damaged, not a label log event; restore it from a copy") from wrong
+    except (ValueError, RecursionError) as wrong:
+        raise StoreError(
+            f"{path} line {number + 1}: damaged, not a label log event; restore it from a copy"
+        ) from wrong
     if not isinstance(event, dict) or event.get("seq") != number or not isinstance(event.get("event"), str):
-        raise StoreError(f"{path} line {number + 1}: not event {number} of a label log; restore it from a copy")
+        raise StoreError(
+            f"{path} line {number + 1}: not event {number} of a label log; restore it from a copy"
+        )
     return event
 
 
