@@ -44,7 +44,7 @@ def compute(cells: dict[Cell, float], path: Path, labels: list[str], methods: li
     with path.open("a") as file:
         for run in range(runs):
             missing = [(a, m) for m in methods for a in labels if (a, m, run) not in cells]
-            trial = prepare_trial(letters, run) if missing else None
+            trial = prepare_trial(letters, labels[0], run) if missing else None
             for label, method in missing:
                 assert trial is not None
                 trace = run_trial(trial, label, method)

@@ -12,7 +12,7 @@ from activecover.metrics import auc
 @pytest.fixture(scope="module")
 def trials():
     letters = load_letters()
-    return [prepare_trial(letters, run) for run in range(4)]
+    return [prepare_trial(letters, "A", run) for run in range(4)]
 
 
 def test_the_papers_figures_are_complete():
@@ -24,7 +24,7 @@ def test_the_papers_figures_are_complete():
 
 
 def test_a_trial_is_the_same_for_every_method_and_differs_by_run(trials):
-    again = prepare_trial(load_letters(), 1)
+    again = prepare_trial(load_letters(), "B", 1)
     assert again.sample.tolist() == trials[1].sample.tolist()
     assert (again.pool.vectors == trials[1].pool.vectors).all()
     assert trials[0].sample.tolist() != trials[1].sample.tolist()

@@ -123,9 +123,25 @@ def test_a_torn_end_at_every_place(path: Path) -> None:
             assert list(log.read()) == numbered(EVENTS)[:kept]
         assert path.read_bytes() == whole[:cut]
         with JsonlLog(path) as log:
-            log.append(EVENTS[kept:])
-        if cut:
-            assert path.read_bytes() == whole
+            for event in EVENTS[kept:]:
+                log.append([event])
+        assert path.read_bytes() == whole
+
+
+def test_a_crash_among_events_of_one_append_leaves_none_of_them(path: Path) -> None:
+    with JsonlLog(path) as log:
+        log.append(EVENTS[:1])
+        one = len(path.read_bytes())
+        log.append(EVENTS[1:])
+    whole = path.read_bytes()
+    for cut in range(one, len(whole)):
+        path.write_bytes(whole[:cut])
+        with JsonlLog(path) as log:
+            assert list(log.read()) == numbered(EVENTS[:1])
+        assert path.read_bytes() == whole[:cut]
+        with JsonlLog(path) as log:
+            log.append(EVENTS[1:])
+        assert path.read_bytes() == whole
 
 
 @settings(max_examples=200)
@@ -155,6 +171,30 @@ def test_a_bad_line_is_named(path: Path, line: bytes) -> None:
     # The refusal lets go of the lock.
     path.write_bytes(b"\n".join([*lines, b""]))
     assert len(JsonlLog(path)) == 4
+
+
+@pytest.mark.parametrize(
+    "end", [b"precious", b"{}", b'{"seq": 5, "event"', b" ", b"precious \n", b'{"key": 1} \n']
+)
+def test_an_end_that_is_no_event_is_not_overwritten(path: Path, end: bytes) -> None:
+    lines = b"".join(json.dumps(event).encode() + b"\n" for event in numbered(EVENTS))
+    for content in (end, lines + end):
+        path.write_bytes(content)
+        with pytest.raises(StoreError, match="is it the right file"):
+            JsonlLog(path)
+        assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "end", [b"\0" * 50, b'{"seq": 4, "ev\0\0', b'{"s', b'{"seq": 4, "event": "told"} \n']
+)
+def test_an_end_that_a_crash_leaves(path: Path, end: bytes) -> None:
+    lines = b"".join(json.dumps(event).encode() + b"\n" for event in numbered(EVENTS))
+    path.write_bytes(lines + end)
+    with JsonlLog(path) as log:
+        assert len(log) == 4
+        log.append(EVENTS[:1])
+    assert [event["seq"] for event in JsonlLog(path).read()] == [0, 1, 2, 3, 4]
 
 
 def test_where_a_log_cannot_be(tmp_path: Path) -> None:

@@ -1,6 +1,26 @@
-"""The paper's experiments."""
+"""The paper's experiments: the grid of cells, its tables and its figure, next to the published figures."""
 
-from activecover.bench._paper import paper_auc
+from activecover.bench._grid import Cell, Grid, Result
+from activecover.bench._paper import paper_auc, paper_best
 from activecover.bench._protocol import METHODS, Trial, prepare_trial, run_trial
+from activecover.bench._report import Row, compare, summarise, table_rows
+from activecover.bench._run import Plan, make_plan, run_plan
 
-__all__ = ["METHODS", "Trial", "paper_auc", "prepare_trial", "run_trial"]
+__all__ = [
+    "METHODS",
+    "Cell",
+    "Grid",
+    "Plan",
+    "Result",
+    "Row",
+    "Trial",
+    "compare",
+    "make_plan",
+    "paper_auc",
+    "paper_best",
+    "prepare_trial",
+    "run_plan",
+    "run_trial",
+    "summarise",
+    "table_rows",
+]

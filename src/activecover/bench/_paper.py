@@ -6,9 +6,16 @@ import csv
 from functools import cache
 from importlib.resources import files
 
+Key = tuple[str, str, str]
+
 
 @cache
-def paper_auc() -> dict[tuple[str, str, str], float | None]:
+def _records() -> list[dict[str, str]]:
+    text = files("activecover.bench").joinpath("paper_auc.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def paper_auc() -> dict[Key, float | None]:
     """AUC in percent by (data set, label, method code); None where the paper has no result.
 
     Examples
@@ -16,8 +23,13 @@ def paper_auc() -> dict[tuple[str, str, str], float | None]:
     >>> paper_auc()["letters", "A", "EC"]
     97.12
     """
-    text = files("activecover.bench").joinpath("paper_auc.csv").read_text(encoding="utf-8")
-    return {
-        (row["dataset"], row["label"], row["method"]): float(row["auc_percent"]) if row["auc_percent"] else None
-        for row in csv.DictReader(text.splitlines())
-    }
+    return {_key(row): float(row["auc_percent"]) if row["auc_percent"] else None for row in _records()}
+
+
+def paper_best() -> set[Key]:
+    """What the paper prints in bold: the best method of each task and those tied with it."""
+    return {_key(row) for row in _records() if row["bold"] == "1"}
+
+
+def _key(row: dict[str, str]) -> Key:
+    return row["dataset"], row["label"], row["method"]

@@ -2,54 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from activecover.datasets import Dataset
-from activecover.embed import DenseNetwork
+from activecover.datasets import DATASETS, Dataset, Recipe
+from activecover.embed import NETWORKS, EmbeddingCache
 from activecover.learners import LEARNERS, make_learner, stratified_sample
 from activecover.pool import Pool
 from activecover.simulate import batch_size, cover
 from activecover.trace import Trace
 
-METHODS = ("O", "EC", "O-LS", "A-LS", "O-RS", "A-RS", "O-IF", "A-IF", "O-RC", "A-RC")
+#: The paper's methods by code, in the order of its tables.
+METHODS = ("O", "O-LS", "A-LS", "O-RS", "A-RS", "O-IF", "A-IF", "O-RC", "A-RC", "EC")
 SAMPLE = 100
-
-Embed = Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], int], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run's common ground: every method and every label starts from the same sample and vectors."""
+    """One run's common ground: every method starts from the same sample and vectors.
+
+    All labels of a data set share it too, unless its items have attributes instead of classes.
+    """
 
     dataset: Dataset
+    recipe: Recipe
     run: int
     seed: int
     sample: npt.NDArray[np.int64]
     pool: Pool
 
 
-def prepare_trial(dataset: Dataset, run: int, *, seed: int = 0) -> Trial:
-    """Draw the sample of a run and make the vectors from it."""
-    key = seed + run
-    sample = stratified_sample(dataset.labels, SAMPLE, key)
-    network = DenseNetwork(seed=key).fit(dataset.inputs[sample], dataset.labels[sample])
-    return Trial(dataset, run, key, sample, Pool(network.transform(dataset.inputs)))
+def trial_key(dataset: Dataset, recipe: Recipe, label: str, run: int, seed: int) -> str:
+    """What the vectors of a trial depend on, as a name for a cache."""
+    sample = _sample(dataset, label, seed + run)
+    network = {"network": recipe.network, "epochs": recipe.epochs, "scale": recipe.scale, "seed": seed + run}
+    return EmbeddingCache.key(
+        dataset=dataset.name, rows=len(dataset), label="" if dataset.shared else label, sample=sample, **network
+    )
 
 
-def run_trial(trial: Trial, label: str, method: str, *, percent: str = "5%", batches: int = 20) -> Trace:
+def prepare_trial(
+    dataset: Dataset, label: str, run: int, *, seed: int = 0, recipe: Recipe | None = None, cache: Path | None = None
+) -> Trial:
+    """Draw the sample of a run and make the vectors from it (or take them from a cache folder)."""
+    recipe = recipe or DATASETS.build(dataset.name).recipe
+    sample = _sample(dataset, label, seed + run)
+
+    def make() -> npt.NDArray[np.float32]:
+        network = NETWORKS.build(recipe.network, epochs=recipe.epochs, scale=recipe.scale, seed=seed + run)
+        network.fit(dataset.inputs[sample], dataset.targets(label)[sample])
+        return network.transform(dataset.inputs)
+
+    if cache is None:
+        vectors = make()
+    else:
+        vectors = EmbeddingCache(cache).get(trial_key(dataset, recipe, label, run, seed), make)
+    return Trial(dataset, recipe, run, seed + run, sample, Pool(vectors))
+
+
+def run_trial(trial: Trial, label: str, method: str) -> Trace:
     """Run one method with one label as the positive class."""
     return cover(
         trial.pool,
         trial.dataset.positive(label),
         make_learner(method, explore=trial.sample.tolist()),
-        batch=batch_size(percent, len(trial.dataset) - SAMPLE),
-        batches=batches,
+        batch=batch_size(trial.recipe.percent, len(trial.dataset) - SAMPLE),
+        batches=trial.recipe.batches,
         seed=trial.seed,
         run=trial.run,
-        name=LEARNERS[method].code,
+        name=LEARNERS[method].code or LEARNERS[method].name,
     )
+
+
+def _sample(dataset: Dataset, label: str, seed: int) -> npt.NDArray[np.int64]:
+    return stratified_sample(dataset.targets(label), SAMPLE, seed)

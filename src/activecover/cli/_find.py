@@ -99,6 +99,8 @@ def _label(campaign: Campaign) -> bool:
                     break
     except KeyboardInterrupt:
         return True
+    except UnicodeDecodeError as wrong:
+        raise InputError(f"standard input: an answer is not text; give one key per line: {KEYS}") from wrong
     return False
 
 

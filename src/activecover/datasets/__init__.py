@@ -1,6 +1,19 @@
-"""Readers of the benchmark data sets."""
+"""The benchmark data sets: what they are, where they come from, and how their files are read."""
 
-from activecover.datasets._base import Dataset
+from activecover.datasets import _catalogue as _catalogue
+from activecover.datasets._base import DATASETS, Dataset, Download, Recipe, Source, data_folder, load_dataset
+from activecover.datasets._fetch import fetch, fetch_files
 from activecover.datasets._letters import load_letters
 
-__all__ = ["Dataset", "load_letters"]
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "Download",
+    "Recipe",
+    "Source",
+    "data_folder",
+    "fetch",
+    "fetch_files",
+    "load_dataset",
+    "load_letters",
+]

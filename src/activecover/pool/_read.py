@@ -49,15 +49,15 @@ class _Wanted:
     content_cols: Sequence[str] | None
     needs_vectors: bool
 
-    def special(self) -> set[str]:
-        return {name for name in (self.id_col, self.label_col) if name is not None}
+    def special(self) -> list[str]:
+        return [name for name in (self.id_col, self.label_col) if name is not None]
 
     def texts(self, available: Sequence[str], vector_columns: Sequence[str]) -> list[str]:
         """The text columns to keep: id, label, and what a person is shown (all others by default)."""
         shown = self.content_cols if self.content_cols is not None else available
-        keep = [name for name in available if name in set(shown) | self.special()]
+        keep = [name for name in available if name in {*shown, *self.special()}]
         if self.content_cols is None and len(keep) > 200:
-            keep = [name for name in keep if name not in set(vector_columns) - self.special()]
+            keep = [name for name in keep if name not in {*vector_columns} - {*self.special()}]
         return keep
 
 
@@ -316,7 +316,7 @@ def _vector_columns(names: list[str], first: list[str], wanted: _Wanted) -> list
         return []
     if wanted.columns is not None:
         return [names.index(name) for name in wanted.columns]
-    skip = wanted.special() | set(wanted.content_cols or ())
+    skip = {*wanted.special(), *(wanted.content_cols or ())}
     return [at for at, name in enumerate(names) if name not in skip and _is_number(first[at])]
 
 
@@ -405,7 +405,7 @@ def _parquet_vector_columns(arrow: Any, schema: Any, wanted: _Wanted) -> list[st
         return []
     if wanted.columns is not None:
         return list(wanted.columns)
-    skip = wanted.special() | set(wanted.content_cols or ())
+    skip = {*wanted.special(), *(wanted.content_cols or ())}
     numeric = {
         field.name
         for field in schema

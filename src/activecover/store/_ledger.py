@@ -31,7 +31,7 @@ def _time(value: Any) -> bool:
 _FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "created": {
         "rows": _count,
-        "pool": lambda value: isinstance(value, dict) and _text(value.get("ids")) and _text(value.get("vectors")),
+        "pool": lambda value: isinstance(value, dict) and all(map(_text, map(value.get, ("ids", "vectors")))),
         "outside": lambda value: value is None or _text(value),
         "learner": _text,
         "seed": _count,

@@ -18,6 +18,9 @@ except ImportError:  # pragma: no cover - not a POSIX system: one process per lo
 
 Event = dict[str, Any]
 
+#: The end of a line that others of the same append follow.
+_MORE = b" "
+
 
 class EventLog(ABC):
     """An append-only sequence of events.
@@ -86,6 +89,8 @@ class JsonlLog(EventLog):
 
     One process at a time may have the file open. A last line that was cut short by a crash was never
     acknowledged: it is left out, and overwritten by the next event. Damage anywhere else is refused.
+    Of events appended together every line but the last ends in a blank, so that a crash among them
+    leaves out all of them.
 
     Parameters
     ----------
@@ -115,7 +120,7 @@ class JsonlLog(EventLog):
         lines = [_line(len(self) + i, event) for i, event in enumerate(events)]
         if not lines:
             return []
-        data = b"\n".join(lines) + b"\n"
+        data = (_MORE + b"\n").join(lines) + b"\n"
         created = self._file is None
         if created:
             self._open(new=True)
@@ -178,7 +183,12 @@ class JsonlLog(EventLog):
         assert self._file is not None
         data = self._file.read()
         end = data.rfind(b"\n") + 1
-        for number, line in enumerate(data[:end].split(b"\n")[:-1]):
+        lines = data[:end].split(b"\n")[:-1]
+        while lines and lines[-1].endswith(_MORE):
+            end -= len(lines.pop()) + 1
+        if not _is_torn(data[end:], len(lines)):
+            raise StoreError(f"{self.path}: its end is no label log event; is it the right file?")
+        for number, line in enumerate(lines):
             self._events.append(_parse(self.path, number, line))
         self._size = end
 
@@ -220,6 +230,14 @@ def _parse(path: Path, number: int, line: bytes) -> Event:
             f"{path} line {number + 1}: not event {number} of a label log; restore it from a copy"
         )
     return event
+
+
+def _is_torn(end: bytes, number: int) -> bool:
+    """Whether it is the beginning of an event: anything else is not ours to overwrite."""
+    start = f'{{"seq": {number}, '.encode()
+    # A crash can also leave zeros where a file had grown and its contents were still on their way.
+    written = end.rstrip(b"\0")
+    return written.startswith(start) or start.startswith(written)
 
 
 def _write_all(handle: int, data: bytes) -> None:

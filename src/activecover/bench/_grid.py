@@ -1,0 +1,228 @@
+"""Finished cells in one SQLite file: what is in it was computed once and is never lost."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import sqlite3
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from activecover.errors import InputError
+from activecover.trace import replacing
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not a POSIX system: one process per grid
+    fcntl = None  # type: ignore[assignment]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS cells (
+    dataset TEXT, label TEXT, method TEXT, run INTEGER,
+    curve TEXT, reason TEXT, seconds REAL, made_with TEXT,
+    PRIMARY KEY (dataset, label, method, run)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS claims (
+    dataset TEXT, label TEXT, method TEXT, run INTEGER, worker TEXT,
+    PRIMARY KEY (dataset, label, method, run)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
+"""
+_COLUMNS = ("dataset", "label", "method", "run", "curve", "reason", "seconds", "made_with")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cell:
+    """One run of one method on one task."""
+
+    dataset: str
+    label: str
+    method: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished cell: its curve, or the reason why there is none."""
+
+    cell: Cell
+    curve: tuple[float, ...] | None
+    reason: str | None
+    seconds: float
+    made_with: str
+
+    @property
+    def auc(self) -> float | None:
+        """Mean over the batches, in percent."""
+        return None if self.curve is None else sum(self.curve) / len(self.curve)
+
+
+class Grid:
+    """The cells of a folder, shared by any number of processes on one machine.
+
+    A worker claims a cell before it computes it. A claim holds for as long as the worker lives: each
+    worker keeps a lock on a file of its own, which the system lets go of when the worker dies, however
+    it dies.
+
+    Parameters
+    ----------
+    folder : path
+        Where the file ``cells.sqlite`` is, or will be.
+    create : bool
+        Whether the folder may be new.
+    """
+
+    def __init__(self, folder: str | Path, *, create: bool = False) -> None:
+        self.folder = Path(folder)
+        path = self.folder / "cells.sqlite"
+        if not create and not path.exists():
+            raise InputError(f"{self.folder}: no experiments here; compute some with: activecover bench run --out {self.folder}")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, timeout=120, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=FULL")
+            self._database.executescript(_SCHEMA)
+        except (OSError, sqlite3.Error) as wrong:
+            raise InputError(f"{path}: cannot be opened ({wrong})") from wrong
+        self._worker: str | None = None
+        self._lock: Any = None
+
+    def close(self) -> None:
+        """Let go of the file, and of all claims."""
+        if self._worker is not None:
+            self._database.execute("DELETE FROM claims WHERE worker = ?", (self._worker,))
+            self._lock.close()
+            self._lock_path(self._worker).unlink(missing_ok=True)
+        self._database.close()
+
+    def __enter__(self) -> Grid:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def check_setting(self, name: str, value: str) -> None:
+        """Cells of one folder are made with the same settings: the first run decides."""
+        self._database.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, value))
+        (known,) = self._database.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        if known != value:
+            raise InputError(f"{self.folder}: its cells were made with {name} {known}, not {value}; use another folder")
+
+    def done(self) -> set[Cell]:
+        """The cells that are finished."""
+        return {Cell(*row) for row in self._database.execute("SELECT dataset, label, method, run FROM cells")}
+
+    def results(self) -> Iterator[Result]:
+        """All finished cells, in order."""
+        query = f"SELECT {', '.join(_COLUMNS)} FROM cells ORDER BY dataset, label, method, run"
+        for *cell, curve, reason, seconds, made_with in self._database.execute(query):
+            yield Result(Cell(*cell), tuple(json.loads(curve)) if curve else None, reason, seconds, made_with)
+
+    def claim(self, cell: Cell) -> bool:
+        """Take a cell, unless it is done or someone alive has it."""
+        worker = self._become_worker()
+        key = (cell.dataset, cell.label, cell.method, cell.run)
+        where = "dataset = ? AND label = ? AND method = ? AND run = ?"
+        with self._transaction():
+            if self._database.execute(f"SELECT 1 FROM cells WHERE {where}", key).fetchone():
+                return False
+            held = self._database.execute(f"SELECT worker FROM claims WHERE {where}", key).fetchone()
+            if held and held[0] != worker and self._alive(held[0]):
+                return False
+            self._database.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", (*key, worker))
+        return True
+
+    def finish(self, results: Iterable[Result]) -> None:
+        """Keep results, and give the claims on them back."""
+        with self._transaction():
+            for result in results:
+                cell = result.cell
+                key = (cell.dataset, cell.label, cell.method, cell.run)
+                curve = None if result.curve is None else json.dumps([round(value, 6) for value in result.curve])
+                values = (*key, curve, result.reason, round(result.seconds, 3), result.made_with)
+                self._database.execute("INSERT OR IGNORE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+                self._database.execute(
+                    "DELETE FROM claims WHERE dataset = ? AND label = ? AND method = ? AND run = ?", key
+                )
+
+    def export(self, path: Path) -> int:
+        """Write all cells to one CSV file (gzipped where the name ends in .gz); how many."""
+        rows = list(self._database.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells ORDER BY 1, 2, 3, 4"))
+        with replacing(path) as temporary, _open_text(temporary, "wt", packed=path.suffix == ".gz") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(_COLUMNS)
+            writer.writerows(rows)
+        return len(rows)
+
+    def include(self, path: Path) -> int:
+        """Take in the cells of an exported file; those that are here already are kept. How many are new."""
+        if not path.is_file():
+            raise InputError(f"{path}: no such file")
+        before = len(self.done())
+        try:
+            with _open_text(path, "rt", packed=path.suffix == ".gz") as file:
+                self.finish(_results_of(csv.DictReader(file)))
+        except (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error) as wrong:
+            raise InputError(f"{path}: not an exported grid ({wrong})") from wrong
+        return len(self.done()) - before
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def _become_worker(self) -> str:
+        if self._worker is None:
+            self._worker = uuid.uuid4().hex
+            path = self._lock_path(self._worker)
+            path.parent.mkdir(exist_ok=True)
+            self._lock = path.open("w")
+            self._lock.write(f"{os.getpid()}\n")
+            if fcntl is not None:
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return self._worker
+
+    def _alive(self, worker: str) -> bool:
+        path = self._lock_path(worker)
+        if not path.exists():
+            return False
+        if fcntl is None:
+            return True
+        with path.open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return True
+        path.unlink(missing_ok=True)
+        return False
+
+    def _lock_path(self, worker: str) -> Path:
+        return self.folder / "workers" / f"{worker}.lock"
+
+
+def _results_of(records: Iterable[dict[str, str]]) -> Iterator[Result]:
+    for record in records:
+        cell = Cell(record["dataset"], record["label"], record["method"], int(record["run"]))
+        curve = tuple(float(value) for value in json.loads(record["curve"])) if record["curve"] else None
+        yield Result(cell, curve, record["reason"] or None, float(record["seconds"]), record["made_with"])
+
+
+def _open_text(path: Path, mode: str, *, packed: bool) -> Any:
+    if packed and mode == "wt":
+        # No time stamp and no name inside: the same cells give the same bytes.
+        import io
+
+        return io.TextIOWrapper(gzip.GzipFile("", "wb", 9, path.open("wb"), mtime=0), encoding="utf-8", newline="")
+    return gzip.open(path, mode, encoding="utf-8", newline="") if packed else path.open(mode, encoding="utf-8", newline="")

@@ -1,0 +1,137 @@
+"""The paper's convolutional networks, in PyTorch: deterministic under a seed, on a GPU where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.extras import require
+
+_INFERENCE_BATCH = 500
+
+
+def _torch() -> Any:
+    return require("torch", extra="torch", purpose="convolutional networks")
+
+
+class _Convolutional:
+    """Glorot-uniform weights, zero biases, Adam, cross-entropy; no batch norm, no dropout.
+
+    Parameters
+    ----------
+    epochs, batch, rate
+        Of the training.
+    scale : float
+        What pixels are multiplied by (1/255 for values from 0 to 1).
+    seed : int
+        Of the weights and of the order of the points.
+    """
+
+    def __init__(
+        self, *, epochs: int = 20, batch: int = 32, rate: float = 1e-3, scale: float = 1 / 255, seed: int = 0
+    ) -> None:
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.scale = scale
+        self.seed = seed
+
+    def fit(self, inputs: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
+        """Train on a sample of images (n, height, width, channels)."""
+        torch = _torch()
+        classes, codes = np.unique(labels, return_inverse=True)
+        random = np.random.default_rng(self.seed)
+        self.device_ = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.body_ = self._body(inputs.shape[1:]).to(self.device_)
+        head = torch.nn.Linear(self._width(), len(classes)).to(self.device_)
+        model = torch.nn.Sequential(self.body_, head)
+        self._initialise(model, random)
+        points = self._tensor(inputs)
+        targets = torch.as_tensor(codes, dtype=torch.long, device=self.device_)
+        adam = torch.optim.Adam(model.parameters(), lr=self.rate, eps=1e-7)
+        loss_of = torch.nn.CrossEntropyLoss()
+        for _ in range(self.epochs):
+            order = torch.as_tensor(random.permutation(len(points)), device=self.device_)
+            for part in order.split(self.batch):
+                adam.zero_grad()
+                loss_of(model(points[part]), targets[part]).backward()
+                adam.step()
+        self.body_.eval()
+        return self
+
+    def transform(
+        self, inputs: npt.NDArray[Any], watch: Callable[[int, int], None] | None = None
+    ) -> npt.NDArray[np.float32]:
+        """The activations of the layer before the logits."""
+        torch = _torch()
+        vectors = np.empty((len(inputs), self._width()), np.float32)
+        with torch.inference_mode():
+            for start in range(0, len(inputs), _INFERENCE_BATCH):
+                part = slice(start, start + _INFERENCE_BATCH)
+                vectors[part] = self.body_(self._tensor(inputs[part])).cpu().numpy()
+                if watch is not None:
+                    watch(min(start + _INFERENCE_BATCH, len(inputs)), len(inputs))
+        return vectors
+
+    def _body(self, shape: tuple[int, ...]) -> Any:
+        raise NotImplementedError
+
+    def _width(self) -> int:
+        raise NotImplementedError
+
+    def _tensor(self, inputs: npt.NDArray[Any]) -> Any:
+        torch = _torch()
+        images = inputs if inputs.ndim == 4 else inputs[..., None]
+        pixels = np.ascontiguousarray(images.transpose(0, 3, 1, 2), np.float32) * np.float32(self.scale)
+        return torch.as_tensor(pixels, device=self.device_)
+
+    def _initialise(self, model: Any, random: np.random.Generator) -> None:
+        """Weights come from NumPy's generator: the same on every device and version of PyTorch."""
+        torch = _torch()
+        for weight in model.parameters():
+            if weight.ndim < 2:
+                torch.nn.init.zeros_(weight)
+                continue
+            field = int(np.prod(weight.shape[2:]))
+            limit = np.sqrt(6 / ((weight.shape[0] + weight.shape[1]) * field))
+            values = random.uniform(-limit, limit, tuple(weight.shape)).astype(np.float32)
+            with torch.no_grad():
+                weight.copy_(torch.as_tensor(values))
+
+
+class LeNet(_Convolutional):
+    """LeNet-5: two 5 x 5 convolutions (6, 16) with ReLU and max-pooling, dense 120 and 84."""
+
+    def _width(self) -> int:
+        return 84
+
+    def _body(self, shape: tuple[int, ...]) -> Any:
+        nn = _torch().nn
+        channels = shape[2] if len(shape) > 2 else 1
+        side = [((size - 4) // 2 - 4) // 2 for size in shape[:2]]
+        return nn.Sequential(
+            nn.Conv2d(channels, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+            nn.Linear(16 * side[0] * side[1], 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+        )  # fmt: skip
+
+
+class SmallVgg(_Convolutional):
+    """Three blocks of two 3 x 3 convolutions (32, 64, 128 channels) with ReLU and max-pooling, dense 128."""
+
+    def _width(self) -> int:
+        return 128
+
+    def _body(self, shape: tuple[int, ...]) -> Any:
+        nn = _torch().nn
+        layers: list[Any] = []
+        channels = shape[2] if len(shape) > 2 else 1
+        for width in (32, 64, 128):
+            layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
+            layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+            channels = width
+        size = 128 * (shape[0] // 8) * (shape[1] // 8)
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(size, 128), nn.ReLU())
