@@ -188,6 +188,33 @@ def test_known_positives_inside_and_outside_need_no_exploration():
         Campaign(pool, known=["99"])
 
 
+def test_a_row_erased_meanwhile_is_not_asked_for():
+    pool, positive = scene(30)
+    campaign = Campaign(pool, explore=5, seed=2)
+    drive(campaign, positive, 1, most=12)
+    upcoming = campaign.learner.propose(3).rows
+    pool.withdraw(upcoming[:2])
+    assert campaign.ask()[0].id == pool.id(upcoming[2])
+    asked = drive(campaign, positive, 1)
+    assert not set(asked) & {pool.id(row) for row in upcoming[:2]}
+    assert campaign.status().stopped == "every item is labelled"
+
+
+def test_the_log_says_how_rows_were_drawn():
+    pool, positive = scene(12)
+    for learner, explore, expected in [
+        ("explore-commit", [3, 4], [None, None, 1.0]),
+        ("explore-commit", 2, [1 / 12, 1 / 11, 1.0]),
+        ("passive", 2, [1 / 12, 1 / 11, 1 / 10]),
+    ]:
+        with Campaign(pool, learner, explore=explore) as campaign:
+            campaign.ask(2)
+            campaign.tell([item.id for item in campaign.ask(2)], [True, True])
+            campaign.ask()
+            chances = [event["probability"] for event in campaign.log.read() if event["event"] == "asked"]
+        assert chances == pytest.approx(expected) if None not in expected else chances == expected
+
+
 def test_an_item_nobody_asked_for_can_be_told():
     pool, _ = scene()
     campaign = Campaign(pool, explore=0)

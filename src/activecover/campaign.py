@@ -245,7 +245,7 @@ class Campaign:
                 leased=ledger.count("leased"),
                 skipped=ledger.count("skipped"),
                 unsure=ledger.count("unsure"),
-                unlabelled=int((~self.learner.closed_).sum()),
+                unlabelled=self.learner.unlabelled,
                 phase="explore" if self.learner.exploring(self._held()) else "commit",
                 learner=self.rule,
                 budget=self.budget,
@@ -292,6 +292,7 @@ class Campaign:
             name = repr(learner)
         elif learner is not None:
             name = LEARNERS[learner].versioned
+        explore = learner.explore if isinstance(learner, Learner) else explore
         rows = explore if explore is None or isinstance(explore, int) else [int(row) for row in explore]
         return {"learner": name, "seed": seed, "explore": rows}
 
@@ -409,12 +410,14 @@ class Campaign:
         return [self._ledger.asks[event["id"]] for event in events if event["event"] == "asked"]
 
     def _events_of(self, proposal: Proposal, by: str) -> list[Event]:
-        unlabelled = int((~self.learner.closed_).sum()) - self._ledger.count("leased", "skipped", "unsure")
+        unlabelled = self.learner.unlabelled - self._ledger.count("leased", "skipped", "unsure")
+        # Rows that the caller chose for exploration were drawn with a probability that only the caller knows.
+        drawn_by_us = isinstance(self.learner.explore, int)
         events = []
         for place, row in enumerate(proposal.rows.tolist()):
             name = self.pool.id(row)
             random = place < proposal.explored
-            chance = 1 / (unlabelled - place) if random else 1.0
+            chance = (1 / (unlabelled - place) if drawn_by_us else None) if random else 1.0
             number = self._ledger.next_number + place
             event = self._asked(name, "explore" if random else "learner", chance, by, number)
             event["open"] = unlabelled - place
@@ -470,7 +473,7 @@ class Campaign:
             return f"target reached: {found} positives found"
         if self.budget is not None and labelled >= self.budget:
             return f"budget spent: {labelled} labels"
-        if not (~self.learner.closed_).any():
+        if not self.learner.unlabelled:
             return "every item is labelled"
         return None
 

@@ -89,4 +89,8 @@ class Registry(Generic[T]):
             return
         self._asked_others = True
         for point in entry_points(group=self.group):
-            self.add(point.load())
+            try:
+                self.add(point.load())
+            except Exception as wrong:
+                self._asked_others = False
+                raise InputError(f"{self.kind} {point.name!r} of {point.value} cannot be loaded: {wrong}") from wrong

@@ -893,7 +893,7 @@ ODD = st.one_of(
 )
 def test_odd_options_of_simulate(option: str, value: str) -> None:
     # A great number of runs is no bad input, only a long wait.
-    assume(option != "runs" or not value.rstrip("0").endswith("."))
+    assume(option != "runs" or len(value) < 4 or value.startswith("-") or value.isalpha())
     with workplace(**{"p.csv": CSV}) as folder:
         refused([*shlex.split(SIMULATE["p.csv"]), f"--{option}={value}"], folder, valid_too=True)
 

@@ -96,7 +96,8 @@ def _compare_one(dataset: str, tasks: Sequence[Task], scores: Mapping[Task, Mapp
             if score.available and theirs is not None:
                 gaps[method].append(score.mean - theirs)
         if len(pairs) > 2:
-            agreements.append(float(spearmanr(*zip(*pairs, strict=True)).statistic))
+            ours, theirs_all = np.array(pairs).T
+            agreements.append(float(spearmanr(ours, theirs_all).statistic))
         wins += "EC" in ties(scores[task])
         paper_wins += (*task, "EC") in bold
     difference = {m: (float(np.mean(g)), float(np.mean(np.abs(g)))) for m, g in sorted(gaps.items(), key=_method)}

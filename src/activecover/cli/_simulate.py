@@ -13,7 +13,7 @@ import typer
 
 from activecover.cli import _options as options
 from activecover.cli._show import Meter, err, meter, out, print_json, print_table
-from activecover.datasets import load_letters
+from activecover.datasets import load_dataset
 from activecover.draw import check_picture, draw_curves
 from activecover.errors import InputError
 from activecover.learners import LEARNERS
@@ -29,7 +29,7 @@ class Task:
     name: str
     pool: Pool
     positive: npt.NDArray[np.bool_]
-    classes: npt.NDArray[np.str_]
+    classes: npt.NDArray[Any]
 
 
 def simulate_command(
@@ -62,6 +62,8 @@ def simulate_command(
     names = [name for given in learner or ["explore-commit"] for name in options.split_names(given) or []]
     names = [LEARNERS[name].name for name in dict.fromkeys(names)]
     check_outputs(out_file, plot, pool, labels, vectors)
+    if dataset is not None and pool is not None:
+        raise InputError("give either --pool or --dataset, not both")
     if dataset is not None:
         task = dataset_task(dataset, label)
     elif pool is not None:
@@ -94,12 +96,11 @@ def simulate_command(
 
 
 def dataset_task(name: str, label: str | None) -> Task:
-    """A bundled data set with one label as the positive class."""
-    if name != "letters":
-        raise InputError(f"unknown data set {name!r} (bundled: letters)")
-    letters = load_letters()
-    wanted = label or "A"
-    return Task(f"{name} {wanted}", Pool(letters.inputs), letters.positive(wanted), letters.labels)
+    """A data set, its inputs as vectors, with one label as the positive class."""
+    data = load_dataset(name)
+    wanted = label or data.classes[0]
+    vectors = data.inputs.reshape(len(data), -1)
+    return Task(f"{data.name} {wanted}", Pool(vectors), data.positive(wanted), data.targets(wanted))
 
 
 def check_outputs(traces: Path | None, plot: Path | None, *inputs: Path | None) -> None:

@@ -59,7 +59,7 @@ class ExactFrontier(Frontier):
         self._keys = np.concatenate([self._keys, new])
         self._positives = np.concatenate([self._positives, matrix])
         self._positive_squares = np.concatenate([self._positive_squares, _kernel.squares(matrix)])
-        self._improve(np.flatnonzero(self._open), slice(first, None))
+        self._improve(self._open_rows(), slice(first, None))
 
     def remove(self, keys: RowsLike) -> None:  # noqa: D102
         gone = np.asarray(keys, np.int64)
@@ -69,7 +69,8 @@ class ExactFrontier(Frontier):
         keep = ~np.isin(self._keys, gone)
         self._keys, self._positives = self._keys[keep], self._positives[keep]
         self._positive_squares = self._positive_squares[keep]
-        self._recompute(np.flatnonzero(self._open & np.isin(self._sources, gone)))
+        rows = self._open_rows()
+        self._recompute(rows[np.isin(self._sources[rows], gone)])
 
     def retire(self, rows: RowsLike) -> None:  # noqa: D102
         chosen = np.asarray(rows, np.int64)
@@ -103,6 +104,13 @@ class ExactFrontier(Frontier):
         if len(left_out):
             rows = rows[~np.isin(rows, left_out)][:k]
         return Nearest(rows, np.sqrt(self._squared[rows]), self._sources[rows])
+
+    def _open_rows(self) -> Rows:
+        """The open rows; one that was erased since it was last looked at is closed."""
+        erased = self._open & self._pool.withdrawn[: len(self._open)]
+        if erased.any():
+            self.retire(np.flatnonzero(erased))
+        return np.flatnonzero(self._open)
 
     def _recompute(self, rows: Rows) -> None:
         self._squared[rows] = np.inf

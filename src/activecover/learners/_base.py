@@ -180,6 +180,11 @@ class Learner(ABC):
             np.concatenate([first.nearest, by_rule.nearest]),
         )
 
+    @property
+    def unlabelled(self) -> int:
+        """How many rows could still be asked for."""
+        return int(self._free(()).sum())
+
     def get_params(self) -> dict[str, Any]:
         """The constructor's parameters, by name."""
         names = inspect.signature(type(self).__init__).parameters
@@ -218,7 +223,7 @@ class Learner(ABC):
         self._refold()
 
     def _free(self, held: Any) -> npt.NDArray[np.bool_]:
-        free: npt.NDArray[np.bool_] = ~self.closed_
+        free: npt.NDArray[np.bool_] = ~(self.closed_ | self.pool_.withdrawn[: len(self.closed_)])
         free[np.asarray(list(held) if isinstance(held, set | frozenset) else held, np.int64)] = False
         return free
 

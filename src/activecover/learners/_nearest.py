@@ -48,7 +48,7 @@ class _NearestPositive(Learner):
         return self._positives > 0
 
     def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
-        found = self.frontier_.nearest(k, without=np.flatnonzero(~free & ~self.closed_))
+        found = self.frontier_.nearest(k, without=np.flatnonzero(~(free | self.closed_)))
         return ranked(found.rows, found.distances, found.sources)
 
 

@@ -127,7 +127,7 @@ class OneClass(Learner):
     def _score_open(self, detector: Any) -> npt.NDArray[np.float64]:
         """Scores of the open rows; a closed one may have been erased and stays at minus infinity."""
         scores = np.full(len(self.pool_), -np.inf)
-        rows = np.flatnonzero(~self.closed_)
+        rows = np.flatnonzero(self._free(()))
         for block in blocks(len(rows), self.pool_.dimensions * 8):
             part = np.asarray(self.pool_.vectors[rows[block]], np.float64)
             scores[rows[block]] = _score(detector, part)

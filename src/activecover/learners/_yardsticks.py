@@ -36,11 +36,15 @@ class Passive(Learner):
     def _grow(self) -> None:
         pass
 
+    def propose(self, k: int, held: Any = ()) -> Proposal:
+        """The next rows of the random order: every one of them is drawn, in the sample and past it."""
+        return self._drawn(self.exploration_.on(k, self._free(held)))
+
     def _ready(self) -> bool:
         return True
 
     def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
-        return ranked(self.exploration_.on(k, free))
+        raise AssertionError("a random order has no ranking")
 
 
 class Optimal(Learner):
