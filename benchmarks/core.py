@@ -37,7 +37,7 @@ def make_task(rows: int, dimensions: int, seed: int) -> tuple[npt.NDArray[np.flo
 def plain_loop(
     points: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_], sample: npt.NDArray[np.int64], batch: int
 ) -> list[int]:
-    asked = sample.tolist()
+    asked: list[int] = sample.tolist()
     is_open = np.ones(len(points), bool)
     is_open[sample] = False
     while is_open.any():
@@ -73,7 +73,9 @@ def main() -> int:
     same = trace.rows.tolist() == order
     print(f"explore-commit, {given.rows:,} x {given.dimensions}, {BATCHES} batches, {int(positive.sum()):,} positives")
     print(f"scikit-learn loop / activecover: {theirs / ours:.1f} times ({theirs:.2f} s / {ours:.2f} s)")
-    print(f"same order: {'yes' if same else f'NO, from place {next(i for i, (a, b) in enumerate(zip(trace.rows, order, strict=True)) if a != b)}'}")
+    print(
+        f"same order: {'yes' if same else f'NO, from place {next(i for i, (a, b) in enumerate(zip(trace.rows, order, strict=True)) if a != b)}'}"
+    )
     return 0 if same and theirs / ours >= 5 else 1
 
 

@@ -72,9 +72,12 @@ def report(cells: dict[Cell, float], labels: list[str], methods: list[str], runs
     print("mean  " + "".join(f"{ours_all[m]:8.2f} /{paper_all[m]:6.2f}" for m in methods))
     worst = {m: max(abs(mean[label, m] - paper[label, m]) for label in labels) for m in methods}
     print("worst " + "".join(f"{worst[m]:15.2f}" for m in methods))
-    checks = []
+    checks: list[tuple[str, bool]] = []
     if {"O", "EC"} <= set(methods):
-        checks += [(f"{m}: mean over labels within 1 of the paper's", abs(ours_all[m] - paper_all[m]) <= 1) for m in ("O", "EC")]
+        checks += [
+            (f"{m}: mean over labels within 1 of the paper's", bool(abs(ours_all[m] - paper_all[m]) <= 1))
+            for m in ("O", "EC")
+        ]
         checks += [(f"{m}: no label off by more than 3", worst[m] <= 3) for m in ("O", "EC")] if runs >= 50 else []
         checks.append(("EC above O on every label", all(mean[a, "EC"] > mean[a, "O"] for a in labels)))
     if set(METHODS) <= set(methods):

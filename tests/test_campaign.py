@@ -60,7 +60,9 @@ def test_negatives_are_never_needed_again(learner):
         negatives = [row for name in asked for row in pool.rows([name]) if not positive[row]]
         poor = pool.without(np.array(negatives, np.int64))
         assert np.isnan(poor.vectors[negatives]).all()
-        campaign = Campaign(poor, learner if not asked else None, log=log, **({} if asked else {"seed": 1, "explore": 15}))
+        campaign = Campaign(
+            poor, learner if not asked else None, log=log, **({} if asked else {"seed": 1, "explore": 15})
+        )
         items = campaign.ask(6)
         if not items:
             break
@@ -71,7 +73,7 @@ def test_negatives_are_never_needed_again(learner):
 
 
 def test_asking_again_returns_the_same_until_told():
-    pool, positive = scene()
+    pool, _positive = scene()
     campaign = Campaign(pool, explore=5)
     first = [item.id for item in campaign.ask(4)]
     assert [item.id for item in campaign.ask(4)] == first
@@ -201,7 +203,7 @@ def test_a_row_erased_meanwhile_is_not_asked_for():
 
 
 def test_the_log_says_how_rows_were_drawn():
-    pool, positive = scene(12)
+    pool, _positive = scene(12)
     for learner, explore, expected in [
         ("explore-commit", [3, 4], [None, None, 1.0]),
         ("explore-commit", 2, [1 / 12, 1 / 11, 1.0]),
@@ -305,13 +307,13 @@ def test_another_pool_or_other_settings_are_refused(tmp_path):
     path = tmp_path / "log.jsonl"
     Campaign(pool, log=path, outside=np.ones((1, 3))).close()
     others = {
-        "vectors differ": dict(pool=Pool(pool.vectors + 1, ids=pool.ids), outside=np.ones((1, 3))),
-        "ids differ": dict(pool=Pool(pool.vectors), outside=np.ones((1, 3))),
-        "60 rows, this one has 5": dict(pool=scene(5)[0], outside=np.ones((1, 3))),
-        "from outside": dict(pool=pool),
-        "seed 0, not 9": dict(pool=pool, outside=np.ones((1, 3)), seed=9),
-        "not 'offline@1'": dict(pool=pool, outside=np.ones((1, 3)), learner="offline"),
-        "other known positives": dict(pool=pool, outside=np.ones((1, 3)), known=["item 3"]),
+        "vectors differ": {"pool": Pool(pool.vectors + 1, ids=pool.ids), "outside": np.ones((1, 3))},
+        "ids differ": {"pool": Pool(pool.vectors), "outside": np.ones((1, 3))},
+        "60 rows, this one has 5": {"pool": scene(5)[0], "outside": np.ones((1, 3))},
+        "from outside": {"pool": pool},
+        "seed 0, not 9": {"pool": pool, "outside": np.ones((1, 3)), "seed": 9},
+        "not 'offline@1'": {"pool": pool, "outside": np.ones((1, 3)), "learner": "offline"},
+        "other known positives": {"pool": pool, "outside": np.ones((1, 3)), "known": ["item 3"]},
     }
     before = path.read_bytes()
     for message, changed in others.items():

@@ -42,6 +42,4 @@ def test_missing_extra_is_named_in_one_line() -> None:
     )
     done = run(code)
     assert done.returncode == 2
-    assert done.stderr.splitlines() == [
-        "activecover: pictures need matplotlib: pip install 'activecover[plot]'"
-    ]
+    assert done.stderr.splitlines() == ["activecover: pictures need matplotlib: pip install 'activecover[plot]'"]

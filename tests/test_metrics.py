@@ -88,7 +88,7 @@ def test_the_band_is_the_papers():
 def test_runs_without_a_result_do_not_count():
     good, bad = trace([1, 1], [0, 1], batches=1), trace([1, 0], [0, 1], batches=1, unavailable="why not")
     assert metrics.score([good, bad]).runs == 1
-    assert metrics.score([bad]) .unavailable == "why not"
+    assert metrics.score([bad]).unavailable == "why not"
     assert not metrics.score([bad]).available
 
 

@@ -92,12 +92,16 @@ def test_exploring_more_than_the_pool_labels_it_all():
     assert result.score.mean == 100
 
 
-@pytest.mark.parametrize(("batch", "size"), [("5%", 995), ("1%", 199), (7, 7), ("7", 7), ("0.001%", 1), ("100%", 19900)])
+@pytest.mark.parametrize(
+    ("batch", "size"), [("5%", 995), ("1%", 199), (7, 7), ("7", 7), ("0.001%", 1), ("100%", 19900)]
+)
 def test_batch_sizes(batch, size):
     assert batch_size(batch, 19_900) == size
 
 
-@pytest.mark.parametrize("batch", ["", "x", "0", "-1", "0%", "-5%", "101%", "nan%", "inf%", "1e400", "5 percent", 0, -3, 2.5])
+@pytest.mark.parametrize(
+    "batch", ["", "x", "0", "-1", "0%", "-5%", "101%", "nan%", "inf%", "1e400", "5 percent", 0, -3, 2.5]
+)
 def test_bad_batches(batch):
     with pytest.raises(InputError, match="batch"):
         batch_size(batch, 100)

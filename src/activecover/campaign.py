@@ -226,9 +226,7 @@ class Campaign:
         with self._lock:
             names = self._ledger.last_decisions(count, by)
             asks = [self._ledger.asks[name] for name in names]
-            self._write(
-                [{"event": "undone", "id": ask.id, "by": ask.by, "expires": self._expiry()} for ask in asks]
-            )
+            self._write([{"event": "undone", "id": ask.id, "by": ask.by, "expires": self._expiry()} for ask in asks])
             return names
 
     def status(self) -> Status:
@@ -330,12 +328,16 @@ class Campaign:
         parts = ["ids"] if self.pool.withdrawn.any() else ["ids", "vectors"]
         for part in parts:
             if now[part] != created["pool"][part]:
-                raise InputError(f"the label log belongs to another pool (its {part} differ): open it with the same file")
+                raise InputError(
+                    f"the label log belongs to another pool (its {part} differ): open it with the same file"
+                )
         if created.get("outside") != self._outside_fingerprint():
             raise InputError("the label log was made with other known positives from outside: give the same ones")
         for name, value in settings.items():
             if value is not None and value != created[name]:
-                raise InputError(f"the label log was made with {name} {created[name]!r}, not {value!r}: start a new log")
+                raise InputError(
+                    f"the label log was made with {name} {created[name]!r}, not {value!r}: start a new log"
+                )
         if known and list(dict.fromkeys(known)) != self._ledger.known:
             raise InputError("the label log was made with other known positives: start a new log")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from activecover.bench import Result
 from activecover.errors import InputError
 from activecover.extras import require
 from activecover.trace import Trace, replacing
@@ -67,6 +68,94 @@ def draw_curves(path: str | Path, runs: Mapping[str, Sequence[Trace]], *, title:
     axes.legend(loc="lower right", frameon=True, framealpha=0.9, edgecolor="0.85")
     save(figure, path)
     return path
+
+
+#: The paper's methods: positives-only in black, one hue per detector, offline dotted and active solid.
+METHOD_STYLES: dict[str, tuple[str, Any, float]] = {
+    "EC": ("#000000", "-", 2.0),
+    "O": ("#000000", (0, (1.2, 1.2)), 1.6),
+    "A-LS": ("#E69F00", "-", 1.2),
+    "O-LS": ("#E69F00", (0, (1.2, 1.2)), 1.2),
+    "A-RS": ("#0072B2", (0, (5, 1.5)), 1.2),
+    "O-RS": ("#0072B2", (0, (1.2, 1.2)), 1.2),
+    "A-IF": ("#D55E00", (0, (5, 1.5, 1.2, 1.5)), 1.2),
+    "O-IF": ("#D55E00", (0, (1.2, 1.2)), 1.2),
+    "A-RC": ("#009E73", (0, (8, 2)), 1.2),
+    "O-RC": ("#009E73", (0, (1.2, 1.2)), 1.2),
+}
+#: A marker of its own for each detector tells the methods apart in grey.
+METHOD_MARKERS = {"LS": "s", "RS": "^", "IF": "v", "RC": "D"}
+
+
+def draw_grid(path: str | Path, results: Sequence[Result]) -> Path:
+    """The paper's figure: a panel per task, positives found after each batch, mean and band per method."""
+    path = Path(path)
+    check_picture(path)
+    tasks = _curves_by_task(results)
+    if not tasks:
+        raise InputError("there is nothing to draw: no finished cell with a curve was chosen")
+    plt = pyplot()
+    columns = min(len(tasks), 5 if len(tasks) > 12 else 4 if len(tasks) > 6 else 3)
+    lines = -(-len(tasks) // columns)
+    # Room for titles, axis labels and a legend below, whatever the number of panels.
+    figure, panels = plt.subplots(
+        lines,
+        columns,
+        figsize=(2.9 * columns + 0.6, 2.3 * lines + 1.4),
+        squeeze=False,
+        sharey=True,
+        layout="constrained",
+    )
+    for place, panel in enumerate(panels.flat):
+        if place >= len(tasks):
+            panel.set_visible(False)
+            continue
+        task = list(tasks)[place]
+        _draw_panel(panel, tasks[task])
+        panel.set_title(" ".join(task), fontsize=9)
+        if place % columns == 0:
+            panel.set_ylabel("positives found (%)", fontsize=8)
+        if place + columns >= len(tasks):
+            panel.set_xlabel("batch", fontsize=8)
+    handles: dict[str, Any] = {}
+    for panel in panels.flat:
+        handles |= dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
+    order = [name for name in METHOD_STYLES if name in handles] + sorted(set(handles) - set(METHOD_STYLES))
+    figure.legend(
+        [handles[name] for name in order], order, loc="outside lower center", ncols=min(len(order), 2 * columns),
+        frameon=False, fontsize=8, handlelength=3.2,
+    )  # fmt: skip
+    save(figure, path)
+    return path
+
+
+def _curves_by_task(results: Sequence[Result]) -> dict[tuple[str, str], dict[str, npt.NDArray[np.float64]]]:
+    curves: dict[tuple[str, str], dict[str, list[tuple[float, ...]]]] = {}
+    for result in results:
+        if result.curve is not None:
+            task = curves.setdefault((result.cell.dataset, result.cell.label), {})
+            task.setdefault(result.cell.method, []).append(result.curve)
+    return {task: {name: np.array(runs) for name, runs in methods.items()} for task, methods in curves.items()}
+
+
+def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> None:
+    for name, runs in methods.items():
+        colour, style, width = METHOD_STYLES.get(name, ("#CC79A7", "-", 1.2))
+        mean = runs.mean(axis=0)
+        batches = np.arange(1, len(mean) + 1)
+        marker = METHOD_MARKERS.get(name.partition("-")[2])
+        panel.plot(
+            batches, mean, color=colour, linestyle=style, linewidth=width, label=name, marker=marker, markersize=3,
+            markevery=(2 + list(METHOD_MARKERS.values()).index(marker) if marker else 0, max(1, len(mean) // 4)),
+            markerfacecolor="white" if name.startswith("O") else colour, markeredgewidth=0.8,
+        )  # fmt: skip
+        if len(runs) > 1:
+            band = 1.96 * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
+            panel.fill_between(batches, mean - band, mean + band, color=colour, alpha=0.15, linewidth=0)
+    panel.set(ylim=(0, 102), xlim=(1, len(mean)))
+    panel.grid(color="0.9", linewidth=0.5)
+    panel.tick_params(labelsize=7)
+    panel.spines[["top", "right"]].set_visible(False)
 
 
 def save(figure: Any, path: Path) -> None:

@@ -95,7 +95,7 @@ def check_traces(path: Path) -> None:
         require("pyarrow", extra="parquet", purpose="Parquet files")
 
 
-class replacing:  # noqa: N801 - reads as a verb: with replacing(path) as temporary
+class replacing:
     """Write beside a file and move into place at the end, so that it is never half-written."""
 
     def __init__(self, path: Path) -> None:

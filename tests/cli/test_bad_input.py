@@ -274,9 +274,7 @@ FILES = [
     of_npy("beyond float64", npy_of(np.full((6, 2), np.longdouble("1e400"))), "row 0, column 0"),
     of_npy("endless shape", npy_headed("{'descr': '<f4', 'fortran_order': False, 'shape': (10**30, 2)}")),
     of_npy("wide shape", npy_headed(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({2**62}, 2)}}")),
-    of_npy(
-        "negative shape", npy_headed("{'descr': '<f4', 'fortran_order': False, 'shape': (-6, 2)}", bytes(48))
-    ),
+    of_npy("negative shape", npy_headed("{'descr': '<f4', 'fortran_order': False, 'shape': (-6, 2)}", bytes(48))),
     of_npy("odd type", npy_headed("{'descr': 'f4,,', 'fortran_order': False, 'shape': (6, 2)}", bytes(48))),
     of_npy("no type", npy_headed("{'descr': None, 'fortran_order': False, 'shape': (6, 2)}", bytes(48))),
     of_npy("header no dictionary", npy_headed("[1, 2]", bytes(48))),
@@ -293,9 +291,7 @@ FILES = [
     of_npz("no members", zipped()),
     of_npz("no ids", npz_of(X=POINTS, label=np.array(LABELS)), "no array 'id'"),
     of_npz("no table", npz_of(x=POINTS[:, 0], id=np.array(IDS), label=np.array(LABELS)), "no array has two"),
-    of_npz(
-        "two tables", npz_of(a=POINTS, b=POINTS, id=np.array(IDS), label=np.array(LABELS)), "several arrays"
-    ),
+    of_npz("two tables", npz_of(a=POINTS, b=POINTS, id=np.array(IDS), label=np.array(LABELS)), "several arrays"),
     of_npz("X of one dimension", npz_of(**arrays(X=POINTS[:, 0])), "1 dimension"),
     of_npz("X of objects", npz_of(**arrays(X=POINTS.astype(object)))),
     of_npz("X complex", npz_of(**arrays(X=POINTS * 1j)), "not real numbers"),
@@ -316,35 +312,21 @@ FILES = [
         parquet_of(id=pa.array([], "string"), x=pa.array([], "float32"), label=pa.array([], "string")),
     ),
     of_parquet("no id column", parquet_of(name=IDS, x=POINTS[:, 0], label=LABELS), "no column 'id'"),
-    of_parquet(
-        "null", parquet_of(**columns(x=[0.0, None, 1.0, 2.0, 3.0, 4.0])), "row 1, column 'x'", "empty"
-    ),
+    of_parquet("null", parquet_of(**columns(x=[0.0, None, 1.0, 2.0, 3.0, 4.0])), "row 1, column 'x'", "empty"),
     of_parquet("all null", parquet_of(**columns(x=pa.nulls(6, "float32"))), "row 0, column 'x'", "empty"),
-    of_parquet(
-        "nan", parquet_of(**columns(x=[0.0, np.nan, 1.0, 2.0, 3.0, 4.0])), "row 1, column 'x'", SPOILT
-    ),
-    of_parquet(
-        "huge", parquet_of(**columns(x=[0.0, 1e300, 1.0, 2.0, 3.0, 4.0])), "row 1, column 'x'", "rescale"
-    ),
+    of_parquet("nan", parquet_of(**columns(x=[0.0, np.nan, 1.0, 2.0, 3.0, 4.0])), "row 1, column 'x'", SPOILT),
+    of_parquet("huge", parquet_of(**columns(x=[0.0, 1e300, 1.0, 2.0, 3.0, 4.0])), "row 1, column 'x'", "rescale"),
     of_parquet("text only", parquet_of(id=IDS, x=IDS, label=LABELS), "no numeric columns"),
-    of_parquet(
-        "unequal lists", parquet_of(id=IDS, v=[[1.0, 2.0]] * 5 + [[1.0]], label=LABELS), "'v'", "lengths"
-    ),
+    of_parquet("unequal lists", parquet_of(id=IDS, v=[[1.0, 2.0]] * 5 + [[1.0]], label=LABELS), "'v'", "lengths"),
     of_parquet(
         "unequal lists of even sum",
         parquet_of(id=IDS, v=[[1.0]] * 3 + [[1.0] * 3] * 3, label=LABELS),
         "lengths",
     ),
-    of_parquet(
-        "empty lists", parquet_of(id=IDS, v=pa.array([[]] * 6, pa.list_(pa.float32())), label=LABELS), "empty"
-    ),
-    of_parquet(
-        "lists of text", parquet_of(id=IDS, v=[["p"]] * 6, label=LABELS), "'v'", "not lists of numbers"
-    ),
+    of_parquet("empty lists", parquet_of(id=IDS, v=pa.array([[]] * 6, pa.list_(pa.float32())), label=LABELS), "empty"),
+    of_parquet("lists of text", parquet_of(id=IDS, v=[["p"]] * 6, label=LABELS), "'v'", "not lists of numbers"),
     of_parquet("lists of lists", parquet_of(id=IDS, v=NESTED, label=LABELS), "'v'", "not lists of numbers"),
-    of_parquet(
-        "null in a list", parquet_of(id=IDS, v=[[1.0, None]] * 6, label=LABELS), "row 0, column 'v[1]'"
-    ),
+    of_parquet("null in a list", parquet_of(id=IDS, v=[[1.0, None]] * 6, label=LABELS), "row 0, column 'v[1]'"),
     of_parquet("null list", parquet_of(id=IDS, v=[[1.0]] * 5 + [None], label=LABELS), "row 5, column 'v'"),
     of_parquet("null id", parquet_of(**columns(id=[*IDS[:5], None])), "row 5", "id ''"),
     of_parquet("same id twice", parquet_of(**columns(id=[*IDS[:5], "a"])), "'a' appears twice"),
@@ -550,9 +532,7 @@ def test_one_line_and_nothing_touched(folder: Path, case: Case) -> None:
         assert part in said
 
 
-@pytest.mark.parametrize(
-    "command", [*SIMULATE.values(), FIND, f"{SIMULATE['p.csv']} --batch 100 --explore 100"]
-)
+@pytest.mark.parametrize("command", [*SIMULATE.values(), FIND, f"{SIMULATE['p.csv']} --batch 100 --explore 100"])
 def test_the_good_input_is_good(folder: Path, command: str) -> None:
     """Or else the cases above would prove nothing."""
     code, said = call(command)
@@ -580,9 +560,7 @@ def test_answers_that_are_not_text(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 def changed(number: int, /, **changes: Any) -> Callable[[list[bytes]], list[bytes]]:
     def change(lines: list[bytes]) -> list[bytes]:
-        event = {
-            key: value for key, value in (json.loads(lines[number]) | changes).items() if value is not ...
-        }
+        event = {key: value for key, value in (json.loads(lines[number]) | changes).items() if value is not ...}
         return [*lines[:number], json.dumps(event).encode(), *lines[number + 1 :]]
 
     return change
@@ -780,9 +758,7 @@ def test_a_disk_too_full_for_the_first_label_leaves_no_log(folder: Path) -> None
         ("matplotlib", f"{SIMULATE['p.csv']} --plot t.png", "plot"),
     ],
 )
-def test_a_missing_extra(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, missing: str, command: str, extra: str
-) -> None:
+def test_a_missing_extra(folder: Path, monkeypatch: pytest.MonkeyPatch, missing: str, command: str, extra: str) -> None:
     for module in [missing, *(name for name in sys.modules if name.startswith(f"{missing}."))]:
         monkeypatch.setitem(sys.modules, module, None)
     said = refused(command, folder)

@@ -23,7 +23,7 @@ def folder(tmp_path, monkeypatch):
     points = random.normal(size=(80, 3)) + 2.5 * positive[:, None]
     lines = ["name,x,y,z,kind,text"]
     lines += [
-        f"n{row},{a:.4f},{b:.4f},{c:.4f},{'yes' if positive[row] else 'no'},\"text, [b]{row}[/b]\""
+        f'n{row},{a:.4f},{b:.4f},{c:.4f},{"yes" if positive[row] else "no"},"text, [b]{row}[/b]"'
         for row, (a, b, c) in enumerate(points)
     ]
     (tmp_path / "pool.csv").write_text("\n".join(lines) + "\n")

@@ -18,7 +18,9 @@ def squared(x: np.ndarray, p: np.ndarray) -> np.ndarray:
     return np.array([_kernel.squared_distance(x, i, p, 0, plan, sums) for i in range(len(x))])
 
 
-@pytest.mark.parametrize("dimensions", [*range(1, 35), 63, 64, 127, 128, 129, 135, 136, 137, 255, 256, 257, 300, 784, 3072])
+@pytest.mark.parametrize(
+    "dimensions", [*range(1, 35), 63, 64, 127, 128, 129, 135, 136, 137, 255, 256, 257, 300, 784, 3072]
+)
 def test_the_kernel_is_numpys_own_sum_to_the_last_bit(dimensions):
     random = np.random.default_rng(dimensions)
     x = (random.normal(size=(20, dimensions)) * 10.0 ** random.integers(-6, 6, dimensions)).astype(np.float32)

@@ -16,9 +16,7 @@ from activecover.pool import Pool, blocks
 POINTS = [[0.0, 1.0], [3.0, 4.0], [6.0, 8.0]]
 
 
-@pytest.mark.parametrize(
-    "kind", [np.float16, np.float32, np.float64, np.int8, np.uint64, np.longdouble, ">f4", bool]
-)
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int8, np.uint64, np.longdouble, ">f4", bool])
 def test_any_real_type(kind: Any) -> None:
     given_values = np.array([[0, 1], [1, 0], [1, 1]], kind)
     pool = Pool(given_values)

@@ -25,8 +25,7 @@ LABELS = ["yes", "no", "no", "yes"]
 
 def write(path: Path, points: Any = POINTS, ids: Any = IDS, labels: Any = LABELS) -> Path:
     rows = [
-        [name, *map(repr, map(float, point)), label]
-        for name, point, label in zip(ids, points, labels, strict=True)
+        [name, *map(repr, map(float, point)), label] for name, point, label in zip(ids, points, labels, strict=True)
     ]
     names = ["id", *(f"x{i}" for i in range(points.shape[1])), "label"]
     if path.suffix == ".parquet":
@@ -49,11 +48,7 @@ def test_every_kind_of_file_gives_the_same_pool(tmp_path: Path, suffix: str, met
     assert loaded.labels.tolist() == LABELS
 
 
-@given(
-    hnp.arrays(
-        np.float32, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, width=32)
-    )
-)
+@given(hnp.arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.floats(-1e6, 1e6, width=32)))
 def test_no_kind_of_file_loses_a_digit(tmp_path_factory: pytest.TempPathFactory, points: np.ndarray) -> None:
     folder = tmp_path_factory.mktemp("pool")
     names = [str(row) for row in range(len(points))]
@@ -74,9 +69,7 @@ def test_a_float32_npy_stays_on_disk(tmp_path: Path) -> None:
     assert pool.fingerprint() == Pool(POINTS).fingerprint()
 
 
-@pytest.mark.parametrize(
-    "change", [np.asfortranarray, lambda x: x.astype(np.float64), lambda x: x.astype(">f4")]
-)
+@pytest.mark.parametrize("change", [np.asfortranarray, lambda x: x.astype(np.float64), lambda x: x.astype(">f4")])
 def test_other_layouts_of_an_npy(tmp_path: Path, change: Any) -> None:
     np.save(tmp_path / "p.npy", change(POINTS))
     pool = load_pool(tmp_path / "p.npy").pool
@@ -92,9 +85,7 @@ def test_an_npz_with_one_table_needs_no_name(tmp_path: Path) -> None:
     assert np.array_equal(read_vectors(write(tmp_path / "q.npz")), POINTS)
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.float32(), 2)]
-)
+@pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.float32(), 2)])
 def test_a_parquet_column_of_lists(tmp_path: Path, kind: Any) -> None:
     table = pa.table({"id": IDS, "v": pa.array(POINTS.tolist(), kind)})
     pa.parquet.write_table(table, tmp_path / "p.parquet", row_group_size=3)
@@ -176,9 +167,7 @@ def test_bad_text(tmp_path: Path, text: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "npy", "npz", "parquet"])
-@pytest.mark.parametrize(
-    "content", [b"", b"\x00" * 300, b"\xff\xfe" * 50, b"PK\x03\x04", b"\x93NUMPY", b"PAR1"]
-)
+@pytest.mark.parametrize("content", [b"", b"\x00" * 300, b"\xff\xfe" * 50, b"PK\x03\x04", b"\x93NUMPY", b"PAR1"])
 def test_bytes_of_no_such_kind(tmp_path: Path, suffix: str, content: bytes) -> None:
     path = tmp_path / f"p.{suffix}"
     path.write_bytes(content)
@@ -245,9 +234,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = write(tmp_path / "p.parquet")
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(
-        MissingExtra, match=r"Parquet files need pyarrow: pip install 'activecover\[parquet\]'"
-    ):
+    with pytest.raises(MissingExtra, match=r"Parquet files need pyarrow: pip install 'activecover\[parquet\]'"):
         load_pool(path)
 
 

@@ -148,12 +148,7 @@ def test_a_beginning_that_cannot_be(change: dict[str, Any], says: str) -> None:
 
 
 VALUES = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=3)
-    | st.lists(st.integers(), max_size=2)
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
 )
 
 

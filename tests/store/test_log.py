@@ -91,17 +91,11 @@ def test_an_empty_file_is_an_empty_log(path: Path) -> None:
     st.lists(
         st.dictionaries(
             st.sampled_from(["id", "by", "label", "at"]),
-            st.text()
-            | st.integers()
-            | st.booleans()
-            | st.none()
-            | st.floats(allow_nan=False, allow_infinity=False),
+            st.text() | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False, allow_infinity=False),
         )
     )
 )
-def test_anything_json_comes_back_as_it_was(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[Any]
-) -> None:
+def test_anything_json_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, parts: list[Any]) -> None:
     path = tmp_path_factory.mktemp("log") / "log.jsonl"
     events = [{"event": "told", **part} for part in parts]
     with JsonlLog(path) as log:
@@ -146,9 +140,7 @@ def test_a_crash_among_events_of_one_append_leaves_none_of_them(path: Path) -> N
 
 @settings(max_examples=200)
 @given(at=st.integers(0, 10**6), value=st.integers(0, 255))
-def test_damage_in_the_middle_is_refused_or_seen(
-    tmp_path_factory: pytest.TempPathFactory, at: int, value: int
-) -> None:
+def test_damage_in_the_middle_is_refused_or_seen(tmp_path_factory: pytest.TempPathFactory, at: int, value: int) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.jsonl"
     lines = [json.dumps(event).encode() + b"\n" for event in numbered(EVENTS)]
     whole = bytearray(b"".join(lines))
@@ -173,9 +165,7 @@ def test_a_bad_line_is_named(path: Path, line: bytes) -> None:
     assert len(JsonlLog(path)) == 4
 
 
-@pytest.mark.parametrize(
-    "end", [b"precious", b"{}", b'{"seq": 5, "event"', b" ", b"precious \n", b'{"key": 1} \n']
-)
+@pytest.mark.parametrize("end", [b"precious", b"{}", b'{"seq": 5, "event"', b" ", b"precious \n", b'{"key": 1} \n'])
 def test_an_end_that_is_no_event_is_not_overwritten(path: Path, end: bytes) -> None:
     lines = b"".join(json.dumps(event).encode() + b"\n" for event in numbered(EVENTS))
     for content in (end, lines + end):
@@ -185,9 +175,7 @@ def test_an_end_that_is_no_event_is_not_overwritten(path: Path, end: bytes) -> N
         assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize(
-    "end", [b"\0" * 50, b'{"seq": 4, "ev\0\0', b'{"s', b'{"seq": 4, "event": "told"} \n']
-)
+@pytest.mark.parametrize("end", [b"\0" * 50, b'{"seq": 4, "ev\0\0', b'{"s', b'{"seq": 4, "event": "told"} \n'])
 def test_an_end_that_a_crash_leaves(path: Path, end: bytes) -> None:
     lines = b"".join(json.dumps(event).encode() + b"\n" for event in numbered(EVENTS))
     path.write_bytes(lines + end)

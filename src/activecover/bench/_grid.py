@@ -82,7 +82,9 @@ class Grid:
         self.folder = Path(folder)
         path = self.folder / "cells.sqlite"
         if not create and not path.exists():
-            raise InputError(f"{self.folder}: no experiments here; compute some with: activecover bench run --out {self.folder}")
+            raise InputError(
+                f"{self.folder}: no experiments here; compute some with: activecover bench run --out {self.folder}"
+            )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, timeout=120, isolation_level=None)
@@ -225,4 +227,6 @@ def _open_text(path: Path, mode: str, *, packed: bool) -> Any:
         import io
 
         return io.TextIOWrapper(gzip.GzipFile("", "wb", 9, path.open("wb"), mtime=0), encoding="utf-8", newline="")
-    return gzip.open(path, mode, encoding="utf-8", newline="") if packed else path.open(mode, encoding="utf-8", newline="")
+    return (
+        gzip.open(path, mode, encoding="utf-8", newline="") if packed else path.open(mode, encoding="utf-8", newline="")
+    )

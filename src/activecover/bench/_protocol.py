@@ -56,10 +56,7 @@ def prepare_trial(
         network.fit(dataset.inputs[sample], dataset.targets(label)[sample])
         return network.transform(dataset.inputs)
 
-    if cache is None:
-        vectors = make()
-    else:
-        vectors = EmbeddingCache(cache).get(trial_key(dataset, recipe, label, run, seed), make)
+    vectors = make() if cache is None else EmbeddingCache(cache).get(trial_key(dataset, recipe, label, run, seed), make)
     return Trial(dataset, recipe, run, seed + run, sample, Pool(vectors))
 
 

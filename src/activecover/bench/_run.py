@@ -113,7 +113,9 @@ def run_plan(
             watch(len(wanted) - len(left), len(wanted))
         failed = [worker.exitcode for worker in workers if worker.exitcode]
         if failed and left:
-            raise ActiveCoverError(f"{len(failed)} of {jobs} workers ended early (exit code {failed[0]}); run it again to go on")
+            raise ActiveCoverError(
+                f"{len(failed)} of {jobs} workers ended early (exit code {failed[0]}); run it again to go on"
+            )
         return not left
 
 

@@ -10,8 +10,8 @@ import typer
 from activecover.cli import _options as options
 from activecover.cli._show import err, meter
 from activecover.cli._simulate import check_outputs, dataset_task, report, run_learners
-from activecover.extras import require
 from activecover.errors import MissingExtra
+from activecover.extras import require
 
 LEARNERS_SHOWN = ("explore-commit", "offline", "active-rbf-svm", "passive")
 
@@ -34,8 +34,6 @@ def demo(
     check_outputs(None, picture)
     task = dataset_task("letters", label.upper())
     with meter("labels", quiet=json) as shown:
-        results, finished = run_learners(
-            task, LEARNERS_SHOWN, shown, batch=batch, runs=1, explore=explore, seed=seed
-        )
+        results, finished = run_learners(task, LEARNERS_SHOWN, shown, batch=batch, runs=1, explore=explore, seed=seed)
     report(task, results, out_file=None, plot=picture, json=json)
     return 0 if finished else 130

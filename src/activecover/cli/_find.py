@@ -56,8 +56,12 @@ def find(
     ] = None,
     budget: Annotated[int | None, typer.Option("--budget", min=1, help="Stop after so many labels.")] = None,
     target: Annotated[int | None, typer.Option("--target", min=1, help="Stop after so many positives.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")] = None,
-    export: Annotated[Path | None, typer.Option("--export", help="Write the labels to this CSV file at the end.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Write the labels to this CSV file at the end.")
+    ] = None,
     json: options.Json = False,
 ) -> int:
     """Label a pool in the terminal; every answer is saved at once, and the next call goes on from there."""

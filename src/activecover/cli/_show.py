@@ -35,7 +35,9 @@ def print_json(data: Any) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """An aligned table: text to the left, numbers to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
+    if title:
+        out().print(Text(title, style="bold"))
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for place, name in enumerate(columns):
         numeric = any(isinstance(row[place], int | float) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", no_wrap=place == 0)

@@ -139,9 +139,7 @@ def run_learners(
     return [Simulation(name, traces) for name, traces in done.items() if traces], finished
 
 
-def report(
-    task: Task, results: Sequence[Simulation], *, out_file: Path | None, plot: Path | None, json: bool
-) -> None:
+def report(task: Task, results: Sequence[Simulation], *, out_file: Path | None, plot: Path | None, json: bool) -> None:
     """Print the figures and save what was asked for."""
     if out_file is not None:
         write_traces(out_file, [trace for result in results for trace in result.traces], task.pool.ids)
@@ -151,7 +149,9 @@ def report(
         draw_curves(plot, {result.learner: result.traces for result in results}, title=title)
     summaries = [result.summary() for result in results]
     if json:
-        print_json({"task": task.name, "rows": len(task.pool), "positives": int(task.positive.sum()), "results": summaries})
+        print_json(
+            {"task": task.name, "rows": len(task.pool), "positives": int(task.positive.sum()), "results": summaries}
+        )
         return
     columns = ["learner", "labels for 95 %", "for 100 %", "AUC", "±", "WSS@95", "seconds"]
     rows = [

@@ -157,7 +157,9 @@ def readable(name: str) -> Iterator[None]:
         raise
     except (OSError, ValueError, EOFError, KeyError, IndexError, TypeError, zlib.error, zipfile.BadZipFile) as wrong:
         reason = str(wrong).splitlines()[0] if str(wrong) else type(wrong).__name__
-        raise InputError(f"{name}: a file is damaged ({reason}); fetch it again with: activecover data fetch {name}") from wrong
+        raise InputError(
+            f"{name}: a file is damaged ({reason}); fetch it again with: activecover data fetch {name}"
+        ) from wrong
 
 
 def need(path: Path, name: str) -> Path:

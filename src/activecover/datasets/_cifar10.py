@@ -61,7 +61,7 @@ class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if module.partition(".")[0] in ("numpy", "_codecs") and (name,) in self._ALLOWED:
             if module.startswith("numpy") and name == "_reconstruct":
-                from numpy._core.multiarray import _reconstruct  # type: ignore[attr-defined]
+                from numpy._core.multiarray import _reconstruct
 
                 return _reconstruct
             return super().find_class(module, name)

@@ -86,7 +86,9 @@ def _receive(download: Download, part: Path, name: str, watch: Watcher | None) -
     except OSError as wrong:
         raise InputError(f"{part}: cannot be written ({wrong.strerror}); the same command goes on from here") from wrong
     if total and have < total:
-        raise InputError(f"{download.url}: cut short after {have:,} of {total:,} bytes; the same command goes on from here")
+        raise InputError(
+            f"{download.url}: cut short after {have:,} of {total:,} bytes; the same command goes on from here"
+        )
 
 
 def _digest(path: Path, algorithm: str) -> str:

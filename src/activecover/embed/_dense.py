@@ -121,4 +121,3 @@ def _gradients(
 def _glorot(random: np.random.Generator, inputs: int, outputs: int) -> npt.NDArray[np.float32]:
     limit = np.sqrt(6 / (inputs + outputs))
     return random.uniform(-limit, limit, (inputs, outputs)).astype(np.float32)
-

@@ -50,7 +50,7 @@ class ExactFrontier(Frontier):
         self._positive_squares = np.zeros(0)
         self.extend()
 
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:  # noqa: D102
+    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
         new = np.asarray(keys, np.int64)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
         if len(np.unique(new)) != len(new) or np.isin(new, self._keys).any():
@@ -61,7 +61,7 @@ class ExactFrontier(Frontier):
         self._positive_squares = np.concatenate([self._positive_squares, _kernel.squares(matrix)])
         self._improve(self._open_rows(), slice(first, None))
 
-    def remove(self, keys: RowsLike) -> None:  # noqa: D102
+    def remove(self, keys: RowsLike) -> None:
         gone = np.asarray(keys, np.int64)
         known = np.isin(gone, self._keys)
         if not known.all():
@@ -72,20 +72,20 @@ class ExactFrontier(Frontier):
         rows = self._open_rows()
         self._recompute(rows[np.isin(self._sources[rows], gone)])
 
-    def retire(self, rows: RowsLike) -> None:  # noqa: D102
+    def retire(self, rows: RowsLike) -> None:
         chosen = np.asarray(rows, np.int64)
         self._open[chosen] = False
         self._squared[chosen] = np.inf
         self._sources[chosen] = NO_KEY
 
-    def restore(self, rows: RowsLike) -> None:  # noqa: D102
+    def restore(self, rows: RowsLike) -> None:
         chosen = np.unique(np.asarray(rows, np.int64))
         chosen = chosen[~self._open[chosen] & ~self._pool.withdrawn[chosen]]
         self._open[chosen] = True
         self._squares[chosen] = _kernel.squares(self._pool.vectors[chosen])
         self._recompute(chosen)
 
-    def extend(self) -> None:  # noqa: D102
+    def extend(self) -> None:
         first, total = len(self._open), len(self._pool)
         added = total - first
         self._open = np.concatenate([self._open, ~self._pool.withdrawn[first:]])
@@ -97,7 +97,7 @@ class ExactFrontier(Frontier):
         self._sources = np.concatenate([self._sources, np.full(added, NO_KEY)])
         self._improve(first + np.flatnonzero(self._open[first:]), slice(None))
 
-    def nearest(self, k: int, without: RowsLike = ()) -> Nearest:  # noqa: D102
+    def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
         left_out = np.asarray(without, np.int64)
         # Asking for as many more as are left out keeps this free of copies and of side effects.
         rows = _smallest(self._squared, k + len(left_out))

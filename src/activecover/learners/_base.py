@@ -92,9 +92,7 @@ class Learner(ABC):
     ordered: ClassVar[bool] = False
     explore: int | Sequence[int] = 0
 
-    def begin(
-        self, pool: Pool, *, seed: int = 0, outside: npt.NDArray[np.float32] | None = None
-    ) -> Self:
+    def begin(self, pool: Pool, *, seed: int = 0, outside: npt.NDArray[np.float32] | None = None) -> Self:
         """Start on a pool with no labels.
 
         Parameters

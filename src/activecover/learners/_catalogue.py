@@ -52,7 +52,9 @@ def _one_class(detector: Callable[[], Any], grid: Grid, active: bool) -> Callabl
 
 
 LEARNERS.add(Entry("passive", Passive, "a uniformly random order", negatives="none"))
-LEARNERS.add(Entry("optimal", Optimal, "exactly the positives' support; a yardstick that needs the truth", negatives="none"))
+LEARNERS.add(
+    Entry("optimal", Optimal, "exactly the positives' support; a yardstick that needs the truth", negatives="none")
+)
 LEARNERS.add(Entry("offline", Offline, "nearest to a positive of the random sample", code="O", negatives="none"))
 LEARNERS.add(
     Entry("explore-commit", ExploreCommit, "nearest to any positive found so far", code="EC", negatives="none")

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from activecover.errors import NotAvailable
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows, ranked
+from activecover.learners._scores import score
 from activecover.parallel import one_blas_thread
 from activecover.pool import blocks
 
@@ -130,7 +131,7 @@ class OneClass(Learner):
         rows = np.flatnonzero(self._free(()))
         for block in blocks(len(rows), self.pool_.dimensions * 8):
             part = np.asarray(self.pool_.vectors[rows[block]], np.float64)
-            scores[rows[block]] = _score(detector, part)
+            scores[rows[block]] = score(detector, part)
         return scores
 
     def _vectors(self, rows: Rows) -> npt.NDArray[np.float64]:
@@ -195,10 +196,3 @@ def _fit(detector: Any, positives: npt.NDArray[np.float64]) -> None:
         raise NotAvailable(
             f"{name} cannot be fitted to {len(positives)} positive(s): {str(reason).splitlines()[0]}"
         ) from reason
-
-
-def _score(detector: Any, points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    score = detector.score_samples if hasattr(detector, "score_samples") else detector.decision_function
-    values = np.asarray(score(points), np.float64).reshape(-1)
-    # A degenerate fit can give NaN: such a row goes last, it is not lost.
-    return np.where(np.isnan(values), -np.inf, values)

@@ -78,9 +78,7 @@ class Pool:
             self.contents[name] = list(values)
             if len(self.contents[name]) != len(matrix):
                 count = len(self.contents[name])
-                raise InputError(
-                    f"column {name!r} has {count} values for {len(matrix)} rows; give one per row"
-                )
+                raise InputError(f"column {name!r} has {count} values for {len(matrix)} rows; give one per row")
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -148,9 +146,7 @@ class Pool:
         added = self.encode(vectors)
         first, total = len(self), len(self) + len(added)
         new_contents = {name: list(values) for name, values in (contents or {}).items()}
-        if set(new_contents) != set(self.contents) or any(
-            len(v) != len(added) for v in new_contents.values()
-        ):
+        if set(new_contents) != set(self.contents) or any(len(v) != len(added) for v in new_contents.values()):
             raise InputError(f"added rows need the pool's content columns: {sorted(self.contents) or 'none'}")
         if self._names is not None or ids is not None:
             if ids is None:
@@ -167,11 +163,7 @@ class Pool:
         chosen = np.asarray(rows)
         if chosen.size == 0:
             return
-        if (
-            chosen.dtype.kind not in "iu"
-            or chosen.ndim > 1
-            or not 0 <= chosen.min() <= chosen.max() < len(self)
-        ):
+        if chosen.dtype.kind not in "iu" or chosen.ndim > 1 or not 0 <= chosen.min() <= chosen.max() < len(self):
             raise InputError(f"rows to withdraw: give row numbers from 0 to {len(self) - 1}")
         chosen = np.atleast_1d(chosen)
         if not self._vectors.flags.writeable or isinstance(self._vectors, np.memmap):
@@ -239,17 +231,13 @@ class Pool:
         names = [*known, *added]
         expected = len(self) if total is None else total
         if len(names) != expected:
-            raise InputError(
-                f"{len(names) - len(known)} ids for {expected - len(known)} rows; give one per row"
-            )
+            raise InputError(f"{len(names) - len(known)} ids for {expected - len(known)} rows; give one per row")
         index: dict[str, int] = {}
         for row, name in enumerate(names):
             if not isinstance(name, str) or not name or not _is_text(name):
                 raise InputError(f"row {row}: id {name!r} is not a non-empty text; give every row a name")
             if name in index:
-                raise InputError(
-                    f"id {name!r} appears twice, in rows {index[name]} and {row}: ids must be unique"
-                )
+                raise InputError(f"id {name!r} appears twice, in rows {index[name]} and {row}: ids must be unique")
             index[name] = row
         self._names, self._index = names, index
 
@@ -274,9 +262,7 @@ def _as_matrix(vectors: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         matrix = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
     except ValueError as wrong:
-        raise InputError(
-            "vectors have rows of different lengths: give one value per row and column"
-        ) from wrong
+        raise InputError("vectors have rows of different lengths: give one value per row and column") from wrong
     if matrix.dtype == object or matrix.dtype.kind not in "fiub":
         raise InputError(f"vectors of type {matrix.dtype} are not real numbers: convert them to float32")
     if matrix.ndim != 2:

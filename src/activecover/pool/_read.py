@@ -104,9 +104,7 @@ def load_pool(
         table = _read_table(path, wanted, header)
     matrix = table.vectors if vectors is None else read_vectors(vectors)
     if matrix is None:
-        raise InputError(
-            f"{path}: no numeric columns to use as vectors; name them, or give vectors of your own"
-        )
+        raise InputError(f"{path}: no numeric columns to use as vectors; name them, or give vectors of your own")
     ids = table.texts.get(id_col) if id_col is not None else None
     labels = np.array(table.texts[label_col], dtype=np.str_) if label_col is not None else None
     shown = {name: values for name, values in table.texts.items() if name != label_col}
@@ -140,9 +138,7 @@ def read_array(path: str | Path) -> npt.NDArray[Any]:
         return _load_npy(path)
 
 
-def as_positive(
-    labels: Sequence[Any] | npt.NDArray[Any], positive: str | None = None
-) -> npt.NDArray[np.bool_]:
+def as_positive(labels: Sequence[Any] | npt.NDArray[Any], positive: str | None = None) -> npt.NDArray[np.bool_]:
     """Turn labels into yes or no: equal to ``positive``, or 1/0, true/false, yes/no.
 
     Examples
@@ -164,9 +160,7 @@ def as_positive(
     yes, no = np.isin(lower, list(POSITIVE_WORDS)), np.isin(lower, list(NEGATIVE_WORDS))
     if not (yes | no).all():
         row = int(np.flatnonzero(~(yes | no))[0])
-        raise InputError(
-            f"row {row}: label {str(words[row])!r} is neither yes nor no; say which label is positive"
-        )
+        raise InputError(f"row {row}: label {str(words[row])!r} is neither yes nor no; say which label is positive")
     if not yes.any():
         raise InputError("no label is positive: there is nothing to find")
     return yes
@@ -217,9 +211,7 @@ def _load_npy(path: Path) -> npt.NDArray[Any]:
         return np.lib.format.open_memmap(path, mode="r")
     except ValueError as wrong:
         if "Python objects" in str(wrong):
-            raise InputError(
-                f"{path}: holds Python objects; save numbers or text (astype) instead"
-            ) from wrong
+            raise InputError(f"{path}: holds Python objects; save numbers or text (astype) instead") from wrong
         raise
 
 
@@ -236,10 +228,7 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Table:
         for name in [*(wanted.columns or ()), *wanted.special(), *(wanted.content_cols or ())]:
             if name not in names:
                 raise InputError(f"{path}: no array {name!r} (arrays are: {', '.join(names)})")
-        texts = {
-            name: _texts(path, name, archive[name])
-            for name in [*wanted.special(), *(wanted.content_cols or ())]
-        }
+        texts = {name: _texts(path, name, archive[name]) for name in [*wanted.special(), *(wanted.content_cols or ())]}
         if not wanted.needs_vectors:
             return _Table(None, None, texts)
         if wanted.columns:
@@ -250,9 +239,7 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Table:
             tables = [name for name in names if name not in wanted.special() and np.ndim(archive[name]) == 2]
             if len(tables) != 1:
                 what = "several arrays have" if tables else "no array has"
-                raise InputError(
-                    f"{path}: {what} two dimensions; name the vectors X (arrays are: {', '.join(names)})"
-                )
+                raise InputError(f"{path}: {what} two dimensions; name the vectors X (arrays are: {', '.join(names)})")
             chosen = tables[0]
         return _Table(archive[chosen], None, texts)
 
@@ -277,9 +264,7 @@ def _read_text(path: Path, wanted: _Wanted, header: bool) -> _Table:
                 f"{path}: not UTF-8 text (byte {wrong.object[wrong.start]:#x}); save it as UTF-8"
             ) from wrong
         except csv.Error as wrong:
-            raise InputError(
-                f"{path} line {reader.line_num}: {wrong}; check its quotes and delimiters"
-            ) from wrong
+            raise InputError(f"{path} line {reader.line_num}: {wrong}; check its quotes and delimiters") from wrong
 
 
 def _read_rows(path: Path, reader: Any, names: list[str], wanted: _Wanted) -> _Table:
@@ -327,9 +312,7 @@ def _number(text: str, path: Path, line: int, column: str) -> float:
     try:
         value = _float(text)
     except ValueError:
-        raise InputError(
-            f"{place}: {text[:40]!r} is not a number; choose the vector columns by name"
-        ) from None
+        raise InputError(f"{place}: {text[:40]!r} is not a number; choose the vector columns by name") from None
     if not math.isfinite(value):
         raise InputError(f"{place}: {text.strip()} is not a finite number; fill it in or drop the row")
     return value
@@ -374,9 +357,7 @@ def _read_parquet(path: Path, wanted: _Wanted) -> _Table:
             names = list(file.schema_arrow.names)
             _check_names(path, names, wanted)
             chosen = _parquet_vector_columns(arrow, file.schema_arrow, wanted)
-            texts = wanted.texts(
-                [name for name in names if name not in _lists(arrow, file.schema_arrow)], chosen
-            )
+            texts = wanted.texts([name for name in names if name not in _lists(arrow, file.schema_arrow)], chosen)
             table = file.read(columns=[name for name in names if name in {*chosen, *texts}])
     except arrow.ArrowException as wrong:
         reason = str(wrong).partition("\n")[0]
@@ -407,9 +388,7 @@ def _parquet_vector_columns(arrow: Any, schema: Any, wanted: _Wanted) -> list[st
         return list(wanted.columns)
     skip = {*wanted.special(), *(wanted.content_cols or ())}
     numeric = {
-        field.name
-        for field in schema
-        if arrow.types.is_integer(field.type) or arrow.types.is_floating(field.type)
+        field.name for field in schema if arrow.types.is_integer(field.type) or arrow.types.is_floating(field.type)
     } | _lists(arrow, schema)
     return [name for name in schema.names if name in numeric - skip]
 
@@ -424,9 +403,7 @@ def _parquet_vector(path: Path, arrow: Any, column: Any, name: str) -> npt.NDArr
     if not hasattr(column, "flatten") or arrow.types.is_struct(column.type):
         values = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind not in "fiub":
-            raise InputError(
-                f"{path}: column {name!r} holds {column.type}, not numbers; choose the vector columns"
-            )
+            raise InputError(f"{path}: column {name!r} holds {column.type}, not numbers; choose the vector columns")
         return np.asarray(values)[:, None]
     flat = column.flatten().to_numpy(zero_copy_only=False)
     if flat.dtype.kind not in "fiub":
@@ -444,9 +421,7 @@ def _parquet_vector(path: Path, arrow: Any, column: Any, name: str) -> npt.NDArr
 
 def _texts(path: Path, name: str, values: npt.NDArray[Any]) -> list[str]:
     if np.ndim(values) != 1:
-        raise InputError(
-            f"{path}: array {name!r} has {np.ndim(values)} dimensions; ids, labels and contents have one"
-        )
+        raise InputError(f"{path}: array {name!r} has {np.ndim(values)} dimensions; ids, labels and contents have one")
     return [_text(value) for value in values.tolist()]
 
 

@@ -99,22 +99,16 @@ class Ledger:
         if kind not in _FIELDS:
             raise StoreError(f"{place}: unknown kind {kind!r}; was it written by a newer version?")
         if kind == "created" and event.get("format") != FORMAT:
-            raise StoreError(
-                f"{place}: the label log has format {event.get('format')}, this version reads {FORMAT}"
-            )
+            raise StoreError(f"{place}: the label log has format {event.get('format')}, this version reads {FORMAT}")
         for name, fits in _FIELDS[kind].items():
             if not fits(event.get(name)):
                 raise StoreError(
                     f"{place} ({kind}): {name} {event.get(name)!r} is damaged; restore the log from a copy"
                 )
         if kind in _NEED_AN_ASK and event["id"] not in self.asks:
-            raise StoreError(
-                f"{place} ({kind}): {event['id']!r} was never asked for; restore the log from a copy"
-            )
+            raise StoreError(f"{place} ({kind}): {event['id']!r} was never asked for; restore the log from a copy")
         if kind == "created" and (self.created or self.known or self.asks):
-            raise StoreError(
-                f"{place} ({kind}): a label log is created once, at its start; restore it from a copy"
-            )
+            raise StoreError(f"{place} ({kind}): a label log is created once, at its start; restore it from a copy")
         getattr(self, f"_on_{kind}")(event)
 
     def with_state(self, *states: State) -> list[Ask]:
@@ -141,9 +135,7 @@ class Ledger:
         if earlier := self.asks.get(event["id"]):
             self._in_state[earlier.state].pop(earlier.id)
             self._decisions.pop(earlier.id, None)
-        ask = Ask(
-            event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires")
-        )
+        ask = Ask(event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires"))
         self.asks[ask.id] = ask
         self._move(ask, "leased")
         self.next_number = ask.number + 1

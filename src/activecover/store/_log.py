@@ -163,9 +163,7 @@ class JsonlLog(EventLog):
         try:
             handle = os.open(self.path, flags, 0o644)
         except FileExistsError as wrong:
-            raise StoreError(
-                f"{self.path}: another process has begun this label log; open it again"
-            ) from wrong
+            raise StoreError(f"{self.path}: another process has begun this label log; open it again") from wrong
         except (OSError, ValueError) as wrong:
             reason = getattr(wrong, "strerror", None) or wrong
             raise InputError(f"{self.path}: the label log cannot be opened ({reason})") from wrong
@@ -175,9 +173,7 @@ class JsonlLog(EventLog):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as wrong:
                 self.close()
-                raise StoreError(
-                    f"{self.path}: another process has this label log open; close it first"
-                ) from wrong
+                raise StoreError(f"{self.path}: another process has this label log open; close it first") from wrong
 
     def _load(self) -> None:
         assert self._file is not None
@@ -222,13 +218,9 @@ def _parse(path: Path, number: int, line: bytes) -> Event:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError) as wrong:
-        raise StoreError(
-            f"{path} line {number + 1}: damaged, not a label log event; restore it from a copy"
-        ) from wrong
+        raise StoreError(f"{path} line {number + 1}: damaged, not a label log event; restore it from a copy") from wrong
     if not isinstance(event, dict) or event.get("seq") != number or not isinstance(event.get("event"), str):
-        raise StoreError(
-            f"{path} line {number + 1}: not event {number} of a label log; restore it from a copy"
-        )
+        raise StoreError(f"{path} line {number + 1}: not event {number} of a label log; restore it from a copy")
     return event
 
 

@@ -89,7 +89,7 @@ def _order(learner: Learner) -> list[int]:
 
 
 def _check_constructor(learner: Learner) -> None:
-    before = {key: value for key, value in vars(learner).items()}
+    before = dict(vars(learner).items())
     assert set(before) == set(learner.get_params()), "the constructor does more than store its parameters"
     again = learner.replace()
     assert repr(again) == repr(learner), "replace() without changes gives another learner"

@@ -1,0 +1,60 @@
+"""One batch of the active RBF SVM (fit and scores of the pool) against plain scikit-learn; and jobs.
+
+70,000 x 100, standardised, 5,000 positives, nu 0.5, gamma 1/100. Then the same small grid with one and
+with two jobs. Ratios of times measured in this run; exits with 1 if a bound does not hold.
+
+    python benchmarks/one_class.py
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+from sklearn.svm import OneClassSVM
+
+from activecover.bench import make_plan, run_plan
+from activecover.learners._scores import score
+
+ROWS, DIMENSIONS, POSITIVES = 70_000, 100, 5_000
+
+
+def svm() -> bool:
+    random = np.random.default_rng(0)
+    points = random.normal(size=(ROWS, DIMENSIONS))
+    positives, others = points[:POSITIVES], points[POSITIVES:]
+    started = time.perf_counter()
+    detector = OneClassSVM(nu=0.5, gamma=1 / DIMENSIONS).fit(positives)
+    ours = score(detector, others)
+    our_time = time.perf_counter() - started
+    started = time.perf_counter()
+    theirs = OneClassSVM(nu=0.5, gamma=1 / DIMENSIONS).fit(positives).score_samples(others)
+    their_time = time.perf_counter() - started
+    agreement = float(spearmanr(ours, theirs).statistic)
+    print(f"active RBF SVM, one batch, {ROWS:,} x {DIMENSIONS}, {POSITIVES:,} positives")
+    print(f"scikit-learn / activecover: {their_time / our_time:.1f} times ({their_time:.2f} s / {our_time:.2f} s)")
+    print(f"rank correlation of the scores: {agreement:.8f}")
+    return their_time / our_time >= 3 and agreement >= 0.9999
+
+
+def jobs() -> bool:
+    plan = make_plan(["letters"], labels=list("ABCDEFGHIJKL"), methods=["A-IF", "A-RS"], runs=1)
+    seconds = []
+    for count in (1, 2):
+        with tempfile.TemporaryDirectory() as folder:
+            started = time.perf_counter()
+            run_plan(plan, Path(folder), jobs=count)
+            seconds.append(time.perf_counter() - started)
+    print(
+        f"grid of {len(plan)} cells, 1 job / 2 jobs: {seconds[0] / seconds[1]:.2f} times ({seconds[0]:.1f} s / {seconds[1]:.1f} s)"
+    )
+    return seconds[0] / seconds[1] >= 1.7
+
+
+if __name__ == "__main__":
+    results = [svm(), jobs()]
+    sys.exit(0 if all(results) else 1)

@@ -1,0 +1,67 @@
+"""``activecover data``: get the benchmark data sets and check them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from activecover.cli import _options as options
+from activecover.cli._show import meter, out, print_json, print_table
+from activecover.datasets import DATASETS, data_folder, fetch, load_dataset
+from activecover.errors import InputError
+
+app = typer.Typer(help="Get the benchmark data sets and check them.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="The data set's name.")]
+Folder = Annotated[
+    Path | None, typer.Option("--data-dir", help="Where the data sets are; default: ACTIVECOVER_DATA, or a cache.")
+]
+
+
+@app.command("list")
+def list_datasets(data_dir: Folder = None, json: options.Json = False) -> None:
+    """List the data sets, and which are here."""
+    rows = []
+    for entry in DATASETS:
+        source = entry.build()
+        here = entry.name == "letters" or (data_folder(data_dir) / entry.name).is_dir()
+        rows.append((entry.name, here, entry.summary, source.terms))
+    if json:
+        names = ("name", "here", "summary", "terms")
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+        return
+    print_table("", ["data set", "here", "what it is", "terms"], rows)
+    out().print(f"data folder: {data_folder(data_dir)}", markup=False)
+
+
+@app.command("fetch")
+def fetch_dataset(name: Name, data_dir: Folder = None, json: options.Json = False) -> None:
+    """Download a data set; an interrupted download goes on where it was."""
+    with meter("bytes", quiet=json) as shown:
+        folder = fetch(name, data_dir, lambda what, done, total: shown.update(what, done, max(done, total)))
+    if json:
+        print_json({"name": name, "folder": str(folder)})
+    else:
+        out().print(f"{name}: ready in {folder}; check it with: activecover data check {name}", markup=False)
+
+
+@app.command("check")
+def check(name: Name, data_dir: Folder = None, json: options.Json = False) -> None:
+    """Read a data set and compare what is there with what was published."""
+    source = DATASETS.build(name)
+    with meter("", quiet=json) as shown:
+        dataset = load_dataset(source.name, data_dir, shown.update)
+    counts = {label: int(dataset.positive(label).sum()) for label in dataset.classes}
+    if source.counts and counts != dict(source.counts):
+        wrong = next(label for label in {**source.counts, **counts} if counts.get(label) != source.counts.get(label))
+        raise InputError(
+            f"{source.name}: {counts.get(wrong, 0):,} items of {wrong!r}, published are "
+            f"{source.counts.get(wrong, 0):,}; fetch it again"
+        )
+    if json:
+        print_json({"name": source.name, "items": len(dataset), "labels": counts})
+        return
+    subset = "; the full set is larger where only a part was put there" if source.subset_allowed else ", as published"
+    out().print(f"{source.name}: {len(dataset):,} items, {len(counts)} labels{subset}", markup=False)
