@@ -155,6 +155,7 @@ def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> N
     panel.set(ylim=(0, 102), xlim=(1, len(mean)))
     panel.grid(color="0.9", linewidth=0.5)
     panel.tick_params(labelsize=7)
+    panel.xaxis.get_major_locator().set_params(integer=True)
     panel.spines[["top", "right"]].set_visible(False)
 
 

@@ -19,7 +19,7 @@ from activecover.bench._protocol import METHODS, Trial, prepare_trial, run_trial
 from activecover.datasets import DATASETS, Dataset, load_dataset
 from activecover.embed import EmbeddingCache
 from activecover.errors import ActiveCoverError, InputError
-from activecover.learners import LEARNERS
+from activecover.learners import LEARNERS, make_learner
 from activecover.metrics import recall_by_batch
 from activecover.parallel import one_blas_thread
 
@@ -52,7 +52,7 @@ def make_plan(
     """All cells of some data sets, labels and methods, run by run so that every task gets its share."""
     if runs < 1:
         raise InputError(f"{runs} runs: give a number from 1")
-    codes = [LEARNERS[method].code or LEARNERS[method].name for method in dict.fromkeys(methods)]
+    codes = [_code(method) for method in dict.fromkeys(methods)]
     tasks: list[tuple[str, str]] = []
     for name in dict.fromkeys(datasets):
         known = _labels_of(name, data_dir)
@@ -94,7 +94,9 @@ def run_plan(
         grid.check_setting("seed", str(plan.seed))
         wanted = set(plan.cells)
         context = multiprocessing.get_context("spawn")
-        workers = [context.Process(target=_work, args=(plan, out, deadline), daemon=True) for _ in range(jobs)]
+        complaints = context.SimpleQueue()
+        arguments = (plan, out, deadline, complaints)
+        workers = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(jobs)]
         for worker in workers:
             worker.start()
         try:
@@ -108,6 +110,8 @@ def run_plan(
             for worker in workers:
                 worker.terminate()
                 worker.join()
+        if not complaints.empty():
+            raise InputError(complaints.get())
         left = wanted - grid.done()
         if watch is not None:
             watch(len(wanted) - len(left), len(wanted))
@@ -119,9 +123,19 @@ def run_plan(
         return not left
 
 
-def _work(plan: Plan, out: Path, deadline: float | None) -> None:
-    """One process: claim a cell, compute it, keep it, until nothing is left to claim."""
-    _one_thread()
+def _work(plan: Plan, out: Path, deadline: float | None, complaints: Any) -> None:
+    """One process; what is wrong with the input is for the parent to say."""
+    try:
+        _one_thread()
+        _compute_cells(plan, out, deadline)
+    except ActiveCoverError as wrong:
+        complaints.put(str(wrong))
+    except KeyboardInterrupt:
+        return
+
+
+def _compute_cells(plan: Plan, out: Path, deadline: float | None) -> None:
+    """Claim a cell, compute it, keep it, until nothing is left to claim."""
     desk = _Desk(plan, out)
     with Grid(out) as grid, one_blas_thread():
         done = grid.done()
@@ -166,10 +180,15 @@ class _Desk:
         self._trial: tuple[Any, Trial] | None = None
 
     def compute(self, cell: Cell) -> Result:
+        trial = self._trial_of(cell)
         started = time.perf_counter()
-        trace = run_trial(self._trial_of(cell), cell.label, cell.method)
-        curve = None if trace.unavailable else tuple(recall_by_batch(trace).tolist())
-        return Result(cell, curve, trace.unavailable, time.perf_counter() - started, made_with())
+        try:
+            trace = run_trial(trial, cell.label, cell.method)
+            curve, reason = tuple(recall_by_batch(trace).tolist()), trace.unavailable
+        except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as wrong:
+            # One cell that fails is a result too; the others go on.
+            curve, reason = (), f"{type(wrong).__name__}: {wrong}".splitlines()[0]
+        return Result(cell, None if reason else curve, reason, time.perf_counter() - started, made_with())
 
     def tidy(self, cell: Cell, grid: Grid) -> None:
         """Drop an embedding once every cell that needs it is done."""
@@ -213,6 +232,13 @@ def made_with() -> str:
         "scikit-learn": sklearn.__version__,
     }
     return " ".join(f"{name}={version}" for name, version in parts.items())
+
+
+def _code(method: str) -> str:
+    """A method as tables call it, after a try whether it can be put on a sample at all."""
+    entry = LEARNERS[method]
+    make_learner(method, explore=0)
+    return entry.code or entry.name
 
 
 def _labels_of(name: str, data_dir: Path | None) -> list[str]:
