@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from activecover.cli import _bench, _data, _demo, _find, _learners, _simulate
+from activecover.cli import _bench, _data, _demo, _find, _learners, _plan, _simulate
 from activecover.errors import ActiveCoverError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("find")(_find.find)
 app.command("learners")(_learners.learners)
 app.add_typer(_data.app, name="data")
 app.add_typer(_bench.app, name="bench")
+app.add_typer(_plan.app, name="plan")
 
 
 def _version(wanted: bool) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from activecover.cli import _options as options
 from activecover.cli._show import meter, out, print_json, print_table
-from activecover.datasets import DATASETS, data_folder, fetch, load_dataset
+from activecover.datasets import DATASETS, Source, data_folder, fetch, load_dataset
 from activecover.errors import InputError
 
 app = typer.Typer(help="Get the benchmark data sets and check them.", no_args_is_help=True)
@@ -26,14 +26,24 @@ def list_datasets(data_dir: Folder = None, json: options.Json = False) -> None:
     rows = []
     for entry in DATASETS:
         source = entry.build()
-        here = entry.name == "letters" or (data_folder(data_dir) / entry.name).is_dir()
+        here = entry.name == "letters" or _is_here(source, data_folder(data_dir) / entry.name)
         rows.append((entry.name, here, entry.summary, source.terms))
     if json:
         names = ("name", "here", "summary", "terms")
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
     print_table("", ["data set", "here", "what it is", "terms"], rows)
-    out().print(f"data folder: {data_folder(data_dir)}", markup=False)
+    _say(f"data folder: {data_folder(data_dir)}")
+
+
+def _is_here(source: Source, folder: Path) -> bool:
+    """Whether all downloads are there, or, where none is, something put there by hand."""
+    there = [(folder / download.file).exists() for download in source.downloads]
+    if any(there):
+        return all(there)
+    return folder.is_dir() and any(
+        path.suffix != ".part" and not path.name.startswith(".") for path in folder.iterdir()
+    )
 
 
 @app.command("fetch")
@@ -42,9 +52,9 @@ def fetch_dataset(name: Name, data_dir: Folder = None, json: options.Json = Fals
     with meter("bytes", quiet=json) as shown:
         folder = fetch(name, data_dir, lambda what, done, total: shown.update(what, done, max(done, total)))
     if json:
-        print_json({"name": name, "folder": str(folder)})
+        print_json({"name": folder.name, "folder": str(folder)})
     else:
-        out().print(f"{name}: ready in {folder}; check it with: activecover data check {name}", markup=False)
+        _say(f"{folder.name}: ready in {folder}; check it with: activecover data check {folder.name}")
 
 
 @app.command("check")
@@ -57,11 +67,18 @@ def check(name: Name, data_dir: Folder = None, json: options.Json = False) -> No
     if source.counts and counts != dict(source.counts):
         wrong = next(label for label in {**source.counts, **counts} if counts.get(label) != source.counts.get(label))
         raise InputError(
-            f"{source.name}: {counts.get(wrong, 0):,} items of {wrong!r}, published are "
-            f"{source.counts.get(wrong, 0):,}; fetch it again"
+            f"{data_folder(data_dir) / source.name}: {counts.get(wrong, 0):,} items of {wrong!r}, published are "
+            f"{source.counts.get(wrong, 0):,}; delete it and get it again with: activecover data fetch {source.name}"
         )
     if json:
         print_json({"name": source.name, "items": len(dataset), "labels": counts})
         return
-    subset = "; the full set is larger where only a part was put there" if source.subset_allowed else ", as published"
-    out().print(f"{source.name}: {len(dataset):,} items, {len(counts)} labels{subset}", markup=False)
+    remark = ", as published" if source.counts else ""
+    if source.subset_allowed:
+        remark = "; the full set is larger where only a part was put there"
+    _say(f"{source.name}: {len(dataset):,} items, {len(counts)} labels{remark}")
+
+
+def _say(line: str) -> None:
+    """One line, however long the folder's name is."""
+    out().print(line, markup=False, soft_wrap=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import InputError
+from activecover.errors import ActiveCoverError, InputError
 from activecover.registry import Registry
 
 #: Called with what is being done, how much is done, and how much there is to do.
@@ -144,26 +142,36 @@ def load_dataset(name: str, folder: str | Path | None = None, watch: Watcher | N
     20000
     """
     source = DATASETS.build(name)
-    with readable(source.name):
-        return source.read(data_folder(folder) / source.name, watch)
+    place = data_folder(folder) / source.name
+    with readable(place, source.name):
+        return source.read(place, watch)
+
+
+def damaged(path: Path, why: str, name: str, *, whole: Path | None = None) -> InputError:
+    """What to say of a file that is not what it should be; fetching keeps what is there, so it has to go first."""
+    it = whole or "it"
+    return InputError(f"{path}: {why}; delete {it} and get it again with: activecover data fetch {name}")
 
 
 @contextmanager
-def readable(name: str) -> Iterator[None]:
-    """One line for whatever a broken file makes a reader stumble on."""
+def readable(path: Path, name: str, *, whole: Path | None = None) -> Iterator[None]:
+    """One line that names the file, for whatever a broken one makes a parser stumble on."""
     try:
         yield
-    except InputError:
+    except ActiveCoverError:
         raise
-    except (OSError, ValueError, EOFError, KeyError, IndexError, TypeError, zlib.error, zipfile.BadZipFile) as wrong:
-        reason = str(wrong).splitlines()[0] if str(wrong) else type(wrong).__name__
-        raise InputError(
-            f"{name}: a file is damaged ({reason}); fetch it again with: activecover data fetch {name}"
-        ) from wrong
+    except Exception as wrong:  # parsers do not say how they fail: struct.error, zlib.error, OverflowError ...
+        raise damaged(path, f"cannot be read ({reason(wrong)})", name, whole=whole) from wrong
 
 
-def need(path: Path, name: str) -> Path:
+def reason(wrong: Exception) -> str:
+    """The first line of what an error says, or its name where it says nothing."""
+    return next(iter(str(wrong).splitlines()), "") or type(wrong).__name__
+
+
+def need(path: Path, name: str, *, whole: Path | None = None) -> Path:
     """A file that must be there."""
     if not path.exists():
-        raise InputError(f"{path}: not there; get the data with: activecover data fetch {name}")
+        first = f"delete {whole} and " if whole is not None and whole.exists() else ""
+        raise InputError(f"{path}: not there; {first}get the data with: activecover data fetch {name}")
     return path

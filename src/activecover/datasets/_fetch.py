@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tarfile
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from activecover.datasets._base import DATASETS, Download, Watcher, data_folder
+from activecover.datasets._base import DATASETS, Download, Watcher, data_folder, reason
 from activecover.errors import InputError
 
 _CHUNK = 1 << 18
@@ -43,8 +43,14 @@ def fetch_files(downloads: Sequence[Download], target: Path, watch: Watcher | No
     except OSError as wrong:
         raise InputError(f"{target}: the folder cannot be made ({wrong.strerror})") from wrong
     for download in downloads:
-        if not (target / download.file).exists():
-            _fetch_one(download, target, watch)
+        try:
+            if not (target / download.file).exists():
+                _fetch_one(download, target, watch)
+        except OSError as wrong:
+            place = wrong.filename or target
+            raise InputError(
+                f"{place}: cannot be written ({wrong.strerror}); the same command goes on from here"
+            ) from wrong
 
 
 def _fetch_one(download: Download, target: Path, watch: Watcher | None) -> None:
@@ -64,31 +70,47 @@ def _fetch_one(download: Download, target: Path, watch: Watcher | None) -> None:
 def _receive(download: Download, part: Path, name: str, watch: Watcher | None) -> None:
     """Bring the rest of a file; what an earlier try brought is kept, and kept again if this one fails."""
     have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(download.url, headers={"Range": f"bytes={have}-"} if have else {})
-    try:
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
-            if have and answer.status != 206:
-                have = 0  # the server sends everything again
-            total = have + int(answer.headers.get("Content-Length") or 0)
-            with part.open("ab" if have else "wb") as file:
-                while chunk := answer.read(_CHUNK):
-                    file.write(chunk)
-                    have += len(chunk)
-                    if watch is not None:
-                        watch(name, have, total)
-    except urllib.error.HTTPError as wrong:
-        if wrong.code == 416:  # nothing is missing: the hash will tell
-            return
-        raise InputError(f"{download.url}: the server says {wrong.code} {wrong.reason}; try again later") from wrong
-    except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as wrong:
-        reason: Any = getattr(wrong, "reason", None) or wrong
-        raise InputError(f"{download.url}: cannot be reached ({reason}); the same command goes on from here") from wrong
-    except OSError as wrong:
-        raise InputError(f"{part}: cannot be written ({wrong.strerror}); the same command goes on from here") from wrong
-    if total and have < total:
+    with ExitStack() as stack:
+        with _reached(download.url):
+            request = urllib.request.Request(download.url, headers={"Range": f"bytes={have}-"} if have else {})
+            try:
+                answer = stack.enter_context(urllib.request.urlopen(request, timeout=_SECONDS))
+            except urllib.error.HTTPError as wrong:
+                if have and wrong.code == 416:  # nothing is missing: the hash will tell
+                    return
+                raise
+        if have and answer.status != 206:
+            have = 0  # the server sends everything again
+        length = answer.headers.get("Content-Length") or ""
+        total = have + int(length) if length.isdecimal() else 0
+        file = stack.enter_context(part.open("ab" if have else "wb"))
+        while chunk := _next_chunk(answer, download.url):
+            file.write(chunk)
+            have += len(chunk)
+            if watch is not None:
+                watch(name, have, total)
+    if have < total:
         raise InputError(
             f"{download.url}: cut short after {have:,} of {total:,} bytes; the same command goes on from here"
         )
+
+
+def _next_chunk(answer: Any, url: str) -> bytes:
+    with _reached(url):
+        chunk: bytes = answer.read(_CHUNK)
+        return chunk
+
+
+@contextmanager
+def _reached(url: str) -> Iterator[None]:
+    """One line for what goes wrong on the way to the server, as opposed to on the disk."""
+    try:
+        yield
+    except urllib.error.HTTPError as wrong:
+        raise InputError(f"{url}: the server says {wrong.code} {wrong.reason}; try again later") from wrong
+    except (OSError, HTTPException, ValueError) as wrong:
+        why = getattr(wrong, "reason", None) or reason(wrong)
+        raise InputError(f"{url}: cannot be reached ({why}); the same command goes on from here") from wrong
 
 
 def _digest(path: Path, algorithm: str) -> str:
@@ -102,10 +124,10 @@ def _unpack(archive: Path, folder: Path) -> None:
         try:
             with tarfile.open(archive) as tar:
                 tar.extractall(temporary, filter="data")
-        except (tarfile.TarError, OSError, EOFError) as wrong:
-            raise InputError(f"{archive}: cannot be unpacked ({wrong})") from wrong
+        except Exception as wrong:  # the decompressors have errors of their own: zlib.error, lzma.LZMAError
+            raise InputError(f"{archive}: cannot be unpacked ({reason(wrong)})") from wrong
         inside = Path(temporary) / folder.name
         if not inside.is_dir():
             raise InputError(f"{archive}: has no folder {folder.name}")
-        shutil.move(inside, folder)
+        inside.replace(folder)
     archive.unlink()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
-from activecover.datasets._base import Dataset, Watcher
-from activecover.errors import InputError
+from activecover.datasets._base import Dataset, Watcher, damaged, readable
 
-COLUMNS = 16
+NAME = "letter-recognition.data"
+# With its end: a last line without one may have lost a digit.
+_LINE = re.compile(r"[A-Z](,([0-9]|1[0-5])){16}\n")
 
 
 def load_letters(folder: Path | None = None, watch: Watcher | None = None) -> Dataset:
@@ -23,16 +25,20 @@ def load_letters(folder: Path | None = None, watch: Watcher | None = None) -> Da
     >>> letters.inputs.shape, int(letters.positive("A").sum())
     ((20000, 16), 789)
     """
-    path = folder / "letter-recognition.data" if folder is not None else None
-    if path is not None and path.exists():
-        text = path.read_text(encoding="ascii")
-    else:
-        packed = files("activecover.datasets").joinpath("letter-recognition.data.gz").read_bytes()
-        text = gzip.decompress(packed).decode("ascii")
-    fields = [line.split(",") for line in text.split()]
-    for number, values in enumerate(fields, start=1):
-        if len(values) != COLUMNS + 1:
-            raise InputError(f"{path} line {number}: {len(values)} values, not a letter and {COLUMNS} numbers")
+    path = folder / NAME if folder is not None else None
+    if path is None or not path.exists():
+        packed = files("activecover.datasets").joinpath(f"{NAME}.gz").read_bytes()
+        return _parse(gzip.decompress(packed).decode("ascii"), Path(NAME))
+    with readable(path, "letters"):
+        return _parse(path.read_text(encoding="ascii"), path)
+
+
+def _parse(text: str, path: Path) -> Dataset:
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines or [""], start=1):
+        if not _LINE.fullmatch(line):
+            raise damaged(path, f"line {number} is not a whole line of a letter and 16 numbers up to 15", "letters")
+    fields = [line.rstrip().split(",") for line in lines]
     return Dataset(
         "letters",
         np.array([values[1:] for values in fields], dtype=np.uint8),

@@ -50,10 +50,12 @@ class EmbeddingCache:
         path = self.folder / f"{key}.npy"
         with self._locked(key):
             if not path.exists():
+                # Made before a file is opened: a process killed meanwhile leaves none.
+                made = make()
                 temporary = path.with_suffix(f".{os.getpid()}.tmp")
                 try:
                     with temporary.open("wb") as file:
-                        np.save(file, make())
+                        np.save(file, made)
                     temporary.replace(path)
                 finally:
                     temporary.unlink(missing_ok=True)
@@ -62,12 +64,19 @@ class EmbeddingCache:
 
     def drop(self, key: str) -> None:
         """Remove a matrix that is no longer needed; who has it mapped keeps it."""
-        for suffix in (".npy", ".lock"):
-            (self.folder / f"{key}{suffix}").unlink(missing_ok=True)
+        with self._locked(key):
+            for path in self.folder.glob(f"{key}.*"):
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        with (self.folder / f"{key}.lock").open("w") as lock:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+        if fcntl is None:  # pragma: no cover
             yield
+            return
+        while True:
+            with (self.folder / f"{key}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                # Dropped while waiting for it: the next process would lock another file of that name.
+                if os.fstat(lock.fileno()).st_nlink:
+                    yield
+                    return

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from activecover.errors import InputError
 from activecover.extras import require
 
 _INFERENCE_BATCH = 500
@@ -30,6 +31,9 @@ class _Convolutional:
         Of the weights and of the order of the points.
     """
 
+    #: The smallest side of an image of which pooling leaves something.
+    least: int
+
     def __init__(
         self, *, epochs: int = 20, batch: int = 32, rate: float = 1e-3, scale: float = 1 / 255, seed: int = 0
     ) -> None:
@@ -42,6 +46,10 @@ class _Convolutional:
     def fit(self, inputs: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
         """Train on a sample of images (n, height, width, channels)."""
         torch = _torch()
+        if inputs.ndim not in (3, 4) or min(inputs.shape[1:3]) < self.least:
+            raise InputError(
+                f"inputs of shape {inputs.shape[1:]}: this network needs images of {self.least} x {self.least} or more"
+            )
         classes, codes = np.unique(labels, return_inverse=True)
         random = np.random.default_rng(self.seed)
         self.device_ = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -105,6 +113,8 @@ class _Convolutional:
 class LeNet(_Convolutional):
     """LeNet-5: two 5 x 5 convolutions (6, 16) with ReLU and max-pooling, dense 120 and 84."""
 
+    least = 16
+
     def _width(self) -> int:
         return 84
 
@@ -121,6 +131,8 @@ class LeNet(_Convolutional):
 
 class SmallVgg(_Convolutional):
     """Three blocks of two 3 x 3 convolutions (32, 64, 128 channels) with ReLU and max-pooling, dense 128."""
+
+    least = 8
 
     def _width(self) -> int:
         return 128

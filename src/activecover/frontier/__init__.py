@@ -2,5 +2,7 @@
 
 from activecover.frontier._base import NO_KEY, Frontier, Nearest
 from activecover.frontier._exact import ExactFrontier
+from activecover.frontier._tree import TreeFrontier
+from activecover.frontier._choose import FRONTIERS, choose_frontier
 
-__all__ = ["NO_KEY", "ExactFrontier", "Frontier", "Nearest"]
+__all__ = ["FRONTIERS", "NO_KEY", "ExactFrontier", "Frontier", "Nearest", "TreeFrontier", "choose_frontier"]

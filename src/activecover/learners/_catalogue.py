@@ -91,7 +91,7 @@ def make_learner(name: str | Learner, **parameters: Any) -> Learner:
     Examples
     --------
     >>> make_learner("EC", explore=50)
-    ExploreCommit(explore=50)
+    ExploreCommit(explore=50, frontier='auto')
     """
     if isinstance(name, Learner):
         return name

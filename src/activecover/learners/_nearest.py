@@ -7,21 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier import ExactFrontier, Frontier
+from activecover.frontier import Frontier, choose_frontier
 from activecover.learners._base import Labels, Learner, Proposal, Rows, ranked
 
 
 class _NearestPositive(Learner):
     """Ask for the open row nearest to a positive that counts."""
 
-    def __init__(self, explore: int | Sequence[int] = 100) -> None:
+    def __init__(self, explore: int | Sequence[int] = 100, frontier: str = "auto") -> None:
         self.explore = explore
+        self.frontier = frontier
 
     def _counts(self, labels: Labels) -> Rows:
         raise NotImplementedError
 
     def _reset(self) -> None:
-        self.frontier_: Frontier = ExactFrontier(self.pool_)
+        self.frontier_: Frontier = choose_frontier(self.pool_, self.frontier)
         if len(self.outside_):
             self.frontier_.add(-1 - np.arange(len(self.outside_)), self.outside_)
         self._positives = len(self.outside_)
@@ -59,6 +60,8 @@ class ExploreCommit(_NearestPositive):
     ----------
     explore : int or sequence of int
         How many rows to label at random first, or which.
+    frontier : str
+        The backend by name; ``auto`` takes the quickest exact one, which changes nothing but time.
 
     References
     ----------
@@ -84,6 +87,8 @@ class Offline(_NearestPositive):
     ----------
     explore : int or sequence of int
         How many rows to label at random first, or which.
+    frontier : str
+        The backend by name; ``auto`` takes the quickest exact one, which changes nothing but time.
 
     References
     ----------
