@@ -12,6 +12,7 @@ import numpy.typing as npt
 from activecover.bench import Result
 from activecover.errors import InputError
 from activecover.extras import require
+from activecover.theory import Fit, RateCell
 from activecover.trace import Trace, replacing
 
 #: Okabe and Ito's palette, dark to light, each with a line style of its own.
@@ -63,6 +64,69 @@ def draw_curves(path: str | Path, runs: Mapping[str, Sequence[Trace]], *, title:
             axes.fill_between(labels, mean - band, mean + band, color=colour, alpha=0.18, linewidth=0)
     axes.set(xlabel="labels spent", ylabel="positives found (%)", xlim=(0, rows), ylim=(0, 102), title=title)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.grid(color="0.9", linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", frameon=True, framealpha=0.9, edgecolor="0.85")
+    save(figure, path)
+    return path
+
+
+def draw_rates(path: str | Path, cells: Sequence[RateCell], fits: Sequence[Fit]) -> Path:
+    """Excess query cost against the size of the pool, log-log: a panel per dimension, measured and proved."""
+    path = Path(path)
+    check_picture(path)
+    plt = pyplot()
+    dimensions = sorted({cell.dimension for cell in cells})
+    figure, panels = plt.subplots(
+        1, len(dimensions), figsize=(3.6 * len(dimensions) + 0.6, 3.9), squeeze=False, sharey=True, layout="constrained"
+    )
+    slopes = {(fit.learner, fit.dimension): fit for fit in fits}
+    for panel, dimension in zip(panels.flat, dimensions, strict=True):
+        for place, learner in enumerate(sorted({cell.learner for cell in cells}, reverse=True)):
+            chosen = [cell for cell in cells if cell.learner == learner and cell.dimension == dimension]
+            _draw_rate(panel, chosen, STYLES[place], slopes[learner, dimension])
+        panel.set(
+            xscale="log", yscale="log", xlabel="rows in the pool", title=f"{dimension} dimension{'s' * (dimension > 1)}"
+        )
+        panel.grid(color="0.9", linewidth=0.5)
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.legend(fontsize=7, loc="upper left", frameon=True, framealpha=0.9, edgecolor="0.85")
+    low, high = panels[0, 0].get_ylim()
+    # Room above the curves for the legends.
+    panels[0, 0].set(ylabel="excess query cost", ylim=(max(low, 0.5), high * 30))
+    save(figure, path)
+    return path
+
+
+def _draw_rate(panel: Any, cells: Sequence[RateCell], style: tuple[str, Any], fit: Fit) -> None:
+    sizes = np.array(sorted({cell.n for cell in cells}))
+    means = np.array([np.mean([cell.excess for cell in cells if cell.n == n]) for n in sizes])
+    errors = np.array([_standard_error([cell.excess for cell in cells if cell.n == n]) for n in sizes])
+    label = f"{fit.learner}: {fit.exponent:.2f} [{fit.low:.2f}, {fit.high:.2f}], proved {fit.theory:.2f}"
+    colour, line = style
+    panel.errorbar(
+        sizes, np.maximum(means, 0.5), yerr=1.96 * errors, color=colour, linestyle=line, linewidth=1.6, marker="o",
+        markersize=3.5, capsize=2, label=label,
+    )  # fmt: skip
+
+
+def _standard_error(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def draw_hits(path: str | Path, curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], title: str) -> Path:
+    """Probability of hitting every component against the size of the sample: measured, exact, bound."""
+    path = Path(path)
+    check_picture(path)
+    figure, axes = pyplot().subplots(figsize=(6.4, 4.2), layout="constrained")
+    for (name, (sizes, values)), (colour, style) in zip(curves.items(), _cycle(len(curves)), strict=True):
+        marker = "o" if name == "measured" else None
+        axes.plot(
+            sizes, values, color=colour, linestyle="" if marker else style, marker=marker, markersize=4, label=name
+        )
+    axes.set(
+        xlabel="rows explored", ylabel="probability of a positive from every component", ylim=(0, 1.03), title=title
+    )
     axes.grid(color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower right", frameon=True, framealpha=0.9, edgecolor="0.85")

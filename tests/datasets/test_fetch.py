@@ -87,8 +87,8 @@ def server() -> Iterator[Server]:
             try:
                 for place in range(0, len(body), 50_000):
                     part = body[place : place + 50_000]
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if state.chunked else part)
                     state.sent += len(part)
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if state.chunked else part)
                     time.sleep(state.pause)
                 if state.chunked and len(body) == len(content) - start:
                     self.wfile.write(b"0\r\n\r\n")
@@ -296,7 +296,8 @@ def flipped(content: bytes, at: float) -> bytes:
         (tar_of(("other/a.bin", b"x")), "has no folder things"),
         (tar_of(("things", b"a file")), "has no folder things"),
         (tar_of(GOOD)[:20_000], "cannot be unpacked"),
-        (flipped(tar_of(GOOD), 0.5), "cannot be unpacked"),
+        (flipped(tar_of(GOOD), 0.1), "cannot be unpacked"),
+        (flipped(tar_of(GOOD), 0.7), "cannot be unpacked"),
         (flipped(tar_of(GOOD, packed="xz"), 0.5), "cannot be unpacked"),
         (flipped(tar_of(GOOD, packed="bz2"), 0.5), "cannot be unpacked"),
         (b"<html>", "cannot be unpacked"),

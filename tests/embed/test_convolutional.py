@@ -5,16 +5,27 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from activecover.embed import NETWORKS, _convolutional
 from activecover.embed._convolutional import LeNet, SmallVgg
 from activecover.errors import InputError, MissingExtra
 
 EACH = pytest.mark.parametrize(("network", "width"), [(LeNet, 84), (SmallVgg, 128)])
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Images this small are done before other threads have woken up."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def stripes(count: int = 40, side: int = 16, channels: int = 3, seed: int = 0) -> tuple[Any, Any]:
@@ -62,7 +73,7 @@ def test_first_weights(network: type[LeNet], width: int) -> None:
 
 @EACH
 def test_it_learns(network: type[LeNet], width: int) -> None:
-    vectors = network(epochs=15).fit(*stripes(40)).transform(stripes(60, seed=1)[0])
+    vectors = network(epochs=10).fit(*stripes(40)).transform(stripes(60, seed=1)[0])
     labels = stripes(60, seed=1)[1]
     # By the nearer mean of the other half, on images that training has not seen.
     means = [vectors[:30][labels[:30] == name].mean(axis=0) for name in ("across", "down")]
@@ -72,8 +83,6 @@ def test_it_learns(network: type[LeNet], width: int) -> None:
 
 @EACH
 def test_seeds(network: type[LeNet], width: int) -> None:
-    import torch
-
     images, labels = stripes()
     vectors = network(epochs=2, seed=5).fit(images, labels).transform(images)
     torch.manual_seed(999)  # what others did with the generator of PyTorch is of no importance
@@ -83,9 +92,11 @@ def test_seeds(network: type[LeNet], width: int) -> None:
 
 
 HASHES = """
-import hashlib, sys
+import hashlib
 import numpy as np
+import torch
 from activecover.embed import NETWORKS
+torch.set_num_threads(1)
 images = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3)).astype(np.uint8)
 for name in ("lenet", "vgg"):
     network = NETWORKS.build(name, epochs=2, scale=1 / 255, seed=5).fit(images, np.arange(40) % 3)

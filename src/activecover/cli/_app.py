@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from activecover.cli import _bench, _data, _demo, _find, _learners, _plan, _simulate
+from activecover.cli import _bench, _data, _demo, _find, _learners, _plan, _simulate, _theory
 from activecover.errors import ActiveCoverError
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ app.command("learners")(_learners.learners)
 app.add_typer(_data.app, name="data")
 app.add_typer(_bench.app, name="bench")
 app.add_typer(_plan.app, name="plan")
+app.add_typer(_theory.app, name="theory")
 
 
 def _version(wanted: bool) -> None:

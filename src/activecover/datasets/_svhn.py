@@ -37,11 +37,10 @@ def read_svhn(folder: Path, watch: Watcher | None = None) -> Dataset:
     return Dataset("svhn", np.concatenate(images), np.concatenate(labels).astype(np.str_))
 
 
-# SciPy reads these files too, but a damaged one can end the process: it looks a type up in a table without asking
-# whether the table is that long.
+# SciPy reads these files too, but crashes the process at a type of numbers that it does not know (seen with 1.17).
 def _matrices(data: memoryview) -> Iterator[tuple[str, npt.NDArray[Any]]]:
     """The matrices of numbers of a MATLAB 5 file, by name."""
-    if data[124:128] != b"\x00\x01IM":
+    if bytes(data[124:128]) != b"\x00\x01IM":
         raise ValueError("not a MATLAB 5 file")
     for kind, content in _elements(data[128:]):
         if kind == _COMPRESSED:

@@ -65,7 +65,8 @@ class EmbeddingCache:
     def drop(self, key: str) -> None:
         """Remove a matrix that is no longer needed; who has it mapped keeps it."""
         with self._locked(key):
-            for path in self.folder.glob(f"{key}.*"):
+            # The lock goes last: once it is gone, the next process is at work.
+            for path in sorted(self.folder.glob(f"{key}.*"), key=lambda path: path.suffix == ".lock"):
                 path.unlink(missing_ok=True)
 
     @contextmanager

@@ -1,8 +1,8 @@
 """Which open rows are nearest to any positive: exactly, fast, and nothing else."""
 
 from activecover.frontier._base import NO_KEY, Frontier, Nearest
+from activecover.frontier._choose import FRONTIERS, choose_frontier
 from activecover.frontier._exact import ExactFrontier
 from activecover.frontier._tree import TreeFrontier
-from activecover.frontier._choose import FRONTIERS, choose_frontier
 
 __all__ = ["FRONTIERS", "NO_KEY", "ExactFrontier", "Frontier", "Nearest", "TreeFrontier", "choose_frontier"]

@@ -42,7 +42,7 @@ class TreeFrontier(Frontier):
         self._outside = np.zeros((0, pool.dimensions), np.float32)
         self._plant(~pool.withdrawn)
 
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:  # noqa: D102
+    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
         new = np.asarray(keys, np.int64)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
         if len(np.unique(new)) != len(new) or any(key in self._known for key in new.tolist()):
@@ -59,7 +59,7 @@ class TreeFrontier(Frontier):
                 key = int(self._outside_keys[place])
                 kernel.spread(self._tree, self._outside, place, key, self._stack, self._sums)
 
-    def remove(self, keys: RowsLike) -> None:  # noqa: D102
+    def remove(self, keys: RowsLike) -> None:
         gone = np.asarray(keys, np.int64)
         for key in gone.tolist():
             if key not in self._known:
@@ -74,10 +74,10 @@ class TreeFrontier(Frontier):
         self._notice_erased()
         self._search(np.flatnonzero(self._tree.is_open & np.isin(self._tree.sources, gone)))
 
-    def retire(self, rows: RowsLike) -> None:  # noqa: D102
+    def retire(self, rows: RowsLike) -> None:
         kernel.close_all(self._tree, np.asarray(rows, np.int64))
 
-    def restore(self, rows: RowsLike) -> None:  # noqa: D102
+    def restore(self, rows: RowsLike) -> None:
         chosen = np.unique(np.asarray(rows, np.int64))
         chosen = chosen[~self._tree.is_open[chosen] & ~self._pool.withdrawn[chosen]]
         for row in chosen:
@@ -85,12 +85,12 @@ class TreeFrontier(Frontier):
             kernel._count(self._tree.opened, self._tree.leaf[row], 1)
         self._search(chosen)
 
-    def extend(self) -> None:  # noqa: D102
+    def extend(self) -> None:
         old = len(self._tree.is_open)
         opened = np.concatenate([self._tree.is_open, ~self._pool.withdrawn[old:]]) & ~self._pool.withdrawn
         self._plant(opened)
 
-    def nearest(self, k: int, without: RowsLike = ()) -> Nearest:  # noqa: D102
+    def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
         tree = self._tree
         left_out = np.unique(np.asarray(without, np.int64))
         k = max(0, min(k, int(tree.opened[0])))

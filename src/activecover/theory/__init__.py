@@ -16,6 +16,7 @@ from activecover.theory._bounds import (
     offline_excess_bound,
     probability_all_hit,
 )
+from activecover.theory._distributions import DISTRIBUTIONS, Distribution
 from activecover.theory._planner import (
     ExplorePlan,
     SampleEstimate,
@@ -24,12 +25,32 @@ from activecover.theory._planner import (
     plan_explore,
     plan_from_sample,
 )
+from activecover.theory._rates import (
+    Fit,
+    RateCell,
+    RatePlan,
+    adjusted,
+    best_constant,
+    explore_curve,
+    fit,
+    measure,
+    read_cells,
+    sizes_between,
+    theory_exponent,
+)
 
 __all__ = [
+    "DISTRIBUTIONS",
+    "Distribution",
     "ExplorePlan",
+    "Fit",
+    "RateCell",
+    "RatePlan",
     "SampleEstimate",
     "active_excess_bound",
+    "adjusted",
     "ball_volume",
+    "best_constant",
     "best_offline_sample",
     "clopper_pearson",
     "coupon_collector_expected",
@@ -38,12 +59,18 @@ __all__ = [
     "epsilon_connected",
     "epsilon_offline",
     "estimate_from_sample",
+    "explore_curve",
     "explore_lemma1",
     "explore_theorem4",
     "explore_union",
+    "fit",
+    "measure",
     "n_large_enough",
     "offline_excess_bound",
     "plan_explore",
     "plan_from_sample",
     "probability_all_hit",
+    "read_cells",
+    "sizes_between",
+    "theory_exponent",
 ]

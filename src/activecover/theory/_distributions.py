@@ -62,20 +62,19 @@ class Cube(Shape):
     def _shift(self) -> Points:
         return np.array(self.centre) if self.centre else np.zeros(self.dimensions)
 
-    def sample(self, count: int, random: np.random.Generator) -> Points:  # noqa: D102
+    def sample(self, count: int, random: np.random.Generator) -> Points:
         return random.uniform(self.low, self.high, (count, self.dimensions)) + self._shift()
 
-    def contains(self, points: Points) -> Mask:  # noqa: D102
+    def contains(self, points: Points) -> Mask:
         inside = points - self._shift()
-        result: Mask = ((inside >= self.low) & (inside <= self.high)).all(axis=1)
-        return result
+        return np.asarray(((inside >= self.low) & (inside <= self.high)).all(axis=1))
 
     @property
-    def lowest_density(self) -> float:  # noqa: D102
+    def lowest_density(self) -> float:
         return float((self.high - self.low) ** -self.dimensions)
 
     @property
-    def highest_density(self) -> float:  # noqa: D102
+    def highest_density(self) -> float:
         return self.lowest_density
 
 
@@ -88,32 +87,32 @@ class Shell(Shape):
     outer: float
 
     @property
-    def dimensions(self) -> int:  # type: ignore[override]  # noqa: D102
+    def dimensions(self) -> int:  # type: ignore[override]
         return len(self.centre)
 
-    def sample(self, count: int, random: np.random.Generator) -> Points:  # noqa: D102
+    def sample(self, count: int, random: np.random.Generator) -> Points:
         towards = random.normal(size=(count, self.dimensions))
         towards /= np.linalg.norm(towards, axis=1, keepdims=True)
         power = self.dimensions
         radius = random.uniform(self.inner**power, self.outer**power, (count, 1)) ** (1 / power)
         return np.array(self.centre) + radius * towards
 
-    def contains(self, points: Points) -> Mask:  # noqa: D102
+    def contains(self, points: Points) -> Mask:
         radius = np.linalg.norm(points - np.array(self.centre), axis=1)
         result: Mask = (radius >= self.inner) & (radius <= self.outer)
         return result
 
     @property
-    def lowest_density(self) -> float:  # noqa: D102
+    def lowest_density(self) -> float:
         volume = ball_volume(self.dimensions) * (self.outer**self.dimensions - self.inner**self.dimensions)
         return 1 / volume
 
     @property
-    def highest_density(self) -> float:  # noqa: D102
+    def highest_density(self) -> float:
         return self.lowest_density
 
     @property
-    def fullness(self) -> float:  # noqa: D102
+    def fullness(self) -> float:
         # A point on a smooth boundary: a small ball around it is cut nearly in half.
         return 0.4
 
@@ -127,17 +126,17 @@ class TruncatedGaussian(Shape):
     radius: float
 
     @property
-    def dimensions(self) -> int:  # type: ignore[override]  # noqa: D102
+    def dimensions(self) -> int:  # type: ignore[override]
         return len(self.centre)
 
-    def sample(self, count: int, random: np.random.Generator) -> Points:  # noqa: D102
+    def sample(self, count: int, random: np.random.Generator) -> Points:
         kept = np.zeros((0, self.dimensions))
         while len(kept) < count:
             drawn = random.normal(size=(2 * (count - len(kept)) + 16, self.dimensions)) * self.deviation
             kept = np.concatenate([kept, drawn[np.linalg.norm(drawn, axis=1) <= self.radius]])
         return np.array(self.centre) + kept[:count]
 
-    def contains(self, points: Points) -> Mask:  # noqa: D102
+    def contains(self, points: Points) -> Mask:
         result: Mask = np.linalg.norm(points - np.array(self.centre), axis=1) <= self.radius
         return result
 
@@ -146,18 +145,18 @@ class TruncatedGaussian(Shape):
 
         inside = float(chi2.cdf((self.radius / self.deviation) ** 2, self.dimensions))
         peak = (2 * math.pi * self.deviation**2) ** (-self.dimensions / 2)
-        return peak * math.exp(-((radius / self.deviation) ** 2) / 2) / inside
+        return float(peak) * math.exp(-((radius / self.deviation) ** 2) / 2) / inside
 
     @property
-    def lowest_density(self) -> float:  # noqa: D102
+    def lowest_density(self) -> float:
         return self._density(self.radius)
 
     @property
-    def highest_density(self) -> float:  # noqa: D102
+    def highest_density(self) -> float:
         return self._density(0.0)
 
     @property
-    def fullness(self) -> float:  # noqa: D102
+    def fullness(self) -> float:
         return 0.4
 
 
@@ -167,25 +166,25 @@ class Spike(Shape):
 
     dimensions: int = 2
 
-    def sample(self, count: int, random: np.random.Generator) -> Points:  # noqa: D102
+    def sample(self, count: int, random: np.random.Generator) -> Points:
         along = random.random(count) ** (1 / 3)
         return np.stack([along, random.random(count) * along**2], axis=1)
 
-    def contains(self, points: Points) -> Mask:  # noqa: D102
+    def contains(self, points: Points) -> Mask:
         x, y = points.T
         result: Mask = (x >= 0) & (x <= 1) & (y >= 0) & (y <= x**2)
         return result
 
     @property
-    def lowest_density(self) -> float:  # noqa: D102
+    def lowest_density(self) -> float:
         return 3.0
 
     @property
-    def highest_density(self) -> float:  # noqa: D102
+    def highest_density(self) -> float:
         return 3.0
 
     @property
-    def fullness(self) -> float:  # noqa: D102
+    def fullness(self) -> float:
         return 0.0
 
 
