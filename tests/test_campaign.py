@@ -190,9 +190,10 @@ def test_known_positives_inside_and_outside_need_no_exploration():
         Campaign(pool, known=["99"])
 
 
-def test_a_row_erased_meanwhile_is_not_asked_for():
+@pytest.mark.parametrize("frontier", ["exact", "tree"])
+def test_a_row_erased_meanwhile_is_not_asked_for(frontier):
     pool, positive = scene(30)
-    campaign = Campaign(pool, explore=5, seed=2)
+    campaign = Campaign(pool, ExploreCommit(5, frontier), seed=2)
     drive(campaign, positive, 1, most=12)
     upcoming = campaign.learner.propose(3).rows
     pool.withdraw(upcoming[:2])

@@ -85,7 +85,7 @@ def test_exploration_goes_on_until_a_positive_is_found():
     trace = cover(pool, positive, ExploreCommit(explore=5), seed=1)
     assert trace.found == 1
     assert trace.explored.all()
-    order = Exploration(5, 1).begin(200).on(200, np.ones(200, bool))
+    order = Exploration(5, 1).begin(200).order()
     assert trace.rows.tolist() == order[: len(trace)].tolist()
 
 
@@ -96,11 +96,11 @@ def test_the_budget_ends_an_exploration_that_finds_nothing():
 
 
 def test_exploration_is_uniform_and_prefix_stable_under_growth():
-    first = np.array([Exploration(1, seed).begin(10).sample(1, np.ones(10, bool))[0] for seed in range(3000)])
+    first = np.array([Exploration(1, seed).begin(10).order()[0] for seed in range(3000)])
     counts = np.bincount(first, minlength=10)
     assert (abs(counts - 300) < 5 * np.sqrt(270)).all()
-    small = Exploration(100, 3).begin(100).on(100, np.ones(100, bool))
-    large = Exploration(100, 3).begin(150).on(150, np.ones(150, bool))
+    small = Exploration(100, 3).begin(100).order()
+    large = Exploration(100, 3).begin(150).order()
     assert large[large < 100].tolist() == small.tolist()
 
 

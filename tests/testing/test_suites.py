@@ -71,7 +71,7 @@ class Nosy(ExploreCommit):
 
     def _rank(self, k, free):
         told = [row for row, (_, positive, _) in self._told.items() if not positive]
-        rows = np.flatnonzero(free)
+        rows = free.all()
         centre = self.pool_.vectors[told].mean(axis=0) if told else np.zeros(self.pool_.dimensions)
         return ranked(rows[np.argsort(-((self.pool_.vectors[rows] - centre) ** 2).sum(axis=1), kind="stable")][:k])
 
@@ -89,7 +89,7 @@ class Busy(ExploreCommit):
 
 class Repeats(ExploreCommit):
     def _rank(self, k, free):
-        first = np.flatnonzero(free)[:1]
+        first = free.all()[:1]
         return ranked(np.repeat(first, k))
 
 

@@ -39,6 +39,7 @@ class ExactFrontier(Frontier):
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._erasures = pool.erasures
         self._slack = _kernel.slack_of(pool.dimensions)
         self._plan = _kernel.summation_plan(pool.dimensions)
         self._open = np.zeros(0, bool)
@@ -98,6 +99,7 @@ class ExactFrontier(Frontier):
         self._improve(first + np.flatnonzero(self._open[first:]), slice(None))
 
     def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
+        self._close_erased()
         left_out = np.asarray(without, np.int64)
         # Asking for as many more as are left out keeps this free of copies and of side effects.
         rows = _smallest(self._squared, k + len(left_out))
@@ -106,11 +108,14 @@ class ExactFrontier(Frontier):
         return Nearest(rows, np.sqrt(self._squared[rows]), self._sources[rows])
 
     def _open_rows(self) -> Rows:
-        """The open rows; one that was erased since it was last looked at is closed."""
-        erased = self._open & self._pool.withdrawn[: len(self._open)]
-        if erased.any():
-            self.retire(np.flatnonzero(erased))
+        self._close_erased()
         return np.flatnonzero(self._open)
+
+    def _close_erased(self) -> None:
+        """Close rows that were erased since this was last looked at."""
+        if self._erasures != self._pool.erasures:
+            self._erasures = self._pool.erasures
+            self.retire(np.flatnonzero(self._open & self._pool.withdrawn[: len(self._open)]))
 
     def _recompute(self, rows: Rows) -> None:
         self._squared[rows] = np.inf

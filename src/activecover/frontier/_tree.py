@@ -36,6 +36,7 @@ class TreeFrontier(Frontier):
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._erasures = pool.erasures
         self._plan = _kernel.summation_plan(pool.dimensions)
         self._known: dict[int, None] = {}
         self._outside_keys = np.zeros(0, np.int64)
@@ -49,7 +50,7 @@ class TreeFrontier(Frontier):
             raise InputError("a positive can be added once only: remove it before adding it again")
         self._known.update(dict.fromkeys(new.tolist()))
         inside = new >= 0
-        self._notice_erased()
+        self._close_erased()
         kernel.add_all(self._tree, new[inside], self._stack, self._sums)
         if not inside.all():
             self._set_outside(
@@ -71,7 +72,7 @@ class TreeFrontier(Frontier):
             kernel._count(self._tree.positives, self._tree.leaf[row], -1)
         keep = ~np.isin(self._outside_keys, gone)
         self._set_outside(self._outside_keys[keep], self._outside[keep])
-        self._notice_erased()
+        self._close_erased()
         self._search(np.flatnonzero(self._tree.is_open & np.isin(self._tree.sources, gone)))
 
     def retire(self, rows: RowsLike) -> None:
@@ -91,6 +92,7 @@ class TreeFrontier(Frontier):
         self._plant(opened)
 
     def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
+        self._close_erased()
         tree = self._tree
         left_out = np.unique(np.asarray(without, np.int64))
         k = max(0, min(k, int(tree.opened[0])))
@@ -159,8 +161,9 @@ class TreeFrontier(Frontier):
         self._tree.sources[rows] = NO_KEY
         kernel.search_all(self._tree, rows, self._stack, self._bounds, self._sums)
 
-    def _notice_erased(self) -> None:
-        """Close rows that were erased since they were last looked at."""
-        erased = self._tree.is_open & self._pool.withdrawn[: len(self._tree.is_open)]
-        if erased.any():
-            self.retire(np.flatnonzero(erased))
+    def _close_erased(self) -> None:
+        """Close rows that were erased since this was last looked at."""
+        if self._erasures != self._pool.erasures:
+            self._erasures = self._pool.erasures
+            is_open = self._tree.is_open
+            self.retire(np.flatnonzero(is_open & self._pool.withdrawn[: len(is_open)]))

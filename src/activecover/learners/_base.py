@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError, NotAvailable
 from activecover.frontier import NO_KEY
-from activecover.learners._explore import Exploration
+from activecover.learners._explore import Exploration, FreeRows
 from activecover.pool import Pool
 
 Negatives = Literal["none", "sample", "all"]
@@ -108,6 +108,8 @@ class Learner(ABC):
         self.seed_ = seed
         self.outside_ = np.zeros((0, pool.dimensions), np.float32) if outside is None else outside
         self.closed_ = pool.withdrawn.copy()
+        self._open = int((~self.closed_).sum())
+        self._erasures = pool.erasures
         self._told: dict[int, tuple[int, bool, bool]] = {}
         self._last = np.iinfo(np.int64).min
         self.exploration_ = Exploration(self.explore, seed).begin(len(pool))
@@ -124,7 +126,9 @@ class Learner(ABC):
             labels.numbers.tolist(), rows.tolist(), labels.positive.tolist(), labels.sampled.tolist(), strict=True
         ):
             self._told[row] = (number, positive, sampled)
+        self._open -= int((~self.closed_[rows]).sum())
         self.closed_[rows] = True
+        self.exploration_.skip_closed(self.closed_)
         late = self.ordered and len(labels) and int(labels.numbers.min()) <= self._last
         self._last = max(self._last, int(labels.numbers.max(initial=self._last)))
         if late:
@@ -138,6 +142,7 @@ class Learner(ABC):
         for row in gone.rows.tolist():
             del self._told[row]
         self.closed_[gone.rows] = self.pool_.withdrawn[gone.rows]
+        self._open += int((~self.closed_[gone.rows]).sum())
         self.exploration_.rewind()
         self._unfold(gone)
 
@@ -145,6 +150,7 @@ class Learner(ABC):
         """Take in the rows by which the pool has grown."""
         added = self.pool_.withdrawn[len(self.closed_) :]
         self.closed_ = np.concatenate([self.closed_, added])
+        self._open += int((~added).sum())
         self.exploration_.begin(len(self.pool_))
         self._grow()
 
@@ -158,17 +164,15 @@ class Learner(ABC):
         Fewer than ``k`` come back only if no more are open.
         """
         free = self._free(held)
-        k = min(k, int(free.sum()))
+        k = min(k, free.count)
         drawn = self.exploration_.sample(k, free)
         if len(drawn) == k:
             return self._drawn(drawn)
         if not self._ready():
             return self._drawn(self.exploration_.on(k, free))
-        free[drawn] = False
         try:
-            by_rule = self._rank(k - len(drawn), free)
+            by_rule = self._rank(k - len(drawn), free.without(drawn))
         except NotAvailable as reason:
-            free[drawn] = True
             return self._drawn(self.exploration_.on(k, free), str(reason))
         first = self._drawn(drawn)
         return Proposal(
@@ -181,7 +185,7 @@ class Learner(ABC):
     @property
     def unlabelled(self) -> int:
         """How many rows could still be asked for."""
-        return int(self._free(()).sum())
+        return self._free(()).count
 
     def get_params(self) -> dict[str, Any]:
         """The constructor's parameters, by name."""
@@ -209,7 +213,7 @@ class Learner(ABC):
         """Whether there is a positive to start from."""
 
     @abstractmethod
-    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
+    def _rank(self, k: int, free: FreeRows) -> Proposal:
         """The ``k`` best rows among the free ones; raise NotAvailable where no model can be had."""
 
     def _unfold(self, gone: Labels) -> None:
@@ -220,10 +224,16 @@ class Learner(ABC):
         """Take in new rows; by default everything is folded anew."""
         self._refold()
 
-    def _free(self, held: Any) -> npt.NDArray[np.bool_]:
-        free: npt.NDArray[np.bool_] = ~(self.closed_ | self.pool_.withdrawn[: len(self.closed_)])
-        free[np.asarray(list(held) if isinstance(held, set | frozenset) else held, np.int64)] = False
-        return free
+    def _free(self, held: Any) -> FreeRows:
+        if self._erasures != self.pool_.erasures:
+            self.closed_ |= self.pool_.withdrawn[: len(self.closed_)]
+            self._open = int((~self.closed_).sum())
+            self._erasures = self.pool_.erasures
+        rows = np.asarray(list(held) if isinstance(held, set | frozenset) else held, np.int64)
+        if len(rows):
+            rows = np.unique(rows)
+            rows = rows[~self.closed_[rows]]
+        return FreeRows(self.closed_, rows, self._open - len(rows))
 
     def _refold(self) -> None:
         self._reset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,30 @@ import numpy.typing as npt
 from activecover.errors import InputError
 
 Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class FreeRows:
+    """The rows that may be proposed: open, and not held. Made at each ask, so it costs no pass over the pool."""
+
+    closed: npt.NDArray[np.bool_]
+    held: Rows
+    count: int
+
+    def among(self, rows: Rows) -> Rows:
+        """Those of some rows that are free, in their order."""
+        found = rows[~self.closed[rows]]
+        return found[~np.isin(found, self.held)] if len(self.held) else found
+
+    def all(self) -> Rows:
+        """Every free row, ascending: a pass over the pool."""
+        return self.among(np.arange(len(self.closed)))
+
+    def without(self, rows: Rows) -> FreeRows:
+        """As this, with some more rows held."""
+        if not len(rows):
+            return self
+        return FreeRows(self.closed, np.concatenate([self.held, rows]), self.count - len(rows))
 
 
 class Exploration:
@@ -58,18 +83,21 @@ class Exploration:
         """Rows may have become free again: look from the start."""
         self._passed = 0
 
-    def sample(self, k: int, free: npt.NDArray[np.bool_]) -> Rows:
+    def sample(self, k: int, free: FreeRows) -> Rows:
         """The next ``k`` free rows of the sample; fewer, and at last none, when it is through."""
-        part = self._order[: self._size]
-        return part[free[part]][:k]
+        return free.among(self._order[self._passed : self._size])[:k]
 
-    def on(self, k: int, free: npt.NDArray[np.bool_]) -> Rows:
+    def order(self) -> Rows:
+        """All rows, in the order in which they would be drawn."""
+        return self._order
+
+    def on(self, k: int, free: FreeRows) -> Rows:
         """The next ``k`` free rows, past the sample where need be."""
         found: list[Rows] = []
         missing, at = k, self._passed
         while missing > 0 and at < len(self._order):
             part = self._order[at : at + max(4096, missing)]
-            chosen = part[free[part]][:missing]
+            chosen = free.among(part)[:missing]
             found.append(chosen)
             missing -= len(chosen)
             at += len(part)

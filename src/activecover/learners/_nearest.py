@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from activecover.frontier import Frontier, choose_frontier
 from activecover.learners._base import Labels, Learner, Proposal, Rows, ranked
+from activecover.learners._explore import FreeRows
 
 
 class _NearestPositive(Learner):
@@ -48,8 +48,8 @@ class _NearestPositive(Learner):
     def _ready(self) -> bool:
         return self._positives > 0
 
-    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
-        found = self.frontier_.nearest(k, without=np.flatnonzero(~(free | self.closed_)))
+    def _rank(self, k: int, free: FreeRows) -> Proposal:
+        found = self.frontier_.nearest(k, without=free.held)
         return ranked(found.rows, found.distances, found.sources)
 
 

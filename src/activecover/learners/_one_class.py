@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from activecover.errors import NotAvailable
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows, ranked
+from activecover.learners._explore import FreeRows
 from activecover.learners._scores import score
 from activecover.parallel import one_blas_thread
 from activecover.pool import blocks
@@ -99,9 +100,9 @@ class OneClass(Learner):
     def _ready(self) -> bool:
         return self._positives > 0
 
-    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
+    def _rank(self, k: int, free: FreeRows) -> Proposal:
         scores = self._scores()
-        rows = np.flatnonzero(free)
+        rows = free.all()
         order = np.argsort(-scores[rows], kind="stable")[:k]
         return ranked(rows[order])
 
@@ -128,7 +129,7 @@ class OneClass(Learner):
     def _score_open(self, detector: Any) -> npt.NDArray[np.float64]:
         """Scores of the open rows; a closed one may have been erased and stays at minus infinity."""
         scores = np.full(len(self.pool_), -np.inf)
-        rows = np.flatnonzero(self._free(()))
+        rows = self._free(()).all()
         for block in blocks(len(rows), self.pool_.dimensions * 8):
             part = np.asarray(self.pool_.vectors[rows[block]], np.float64)
             scores[rows[block]] = score(detector, part)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.learners._base import Labels, Learner, Proposal, ranked
+from activecover.learners._explore import FreeRows
 
 
 class Passive(Learner):
@@ -28,7 +28,7 @@ class Passive(Learner):
         pass
 
     def _fold(self, labels: Labels) -> None:
-        self.exploration_.skip_closed(self.closed_)
+        pass
 
     def _unfold(self, gone: Labels) -> None:
         pass
@@ -43,7 +43,7 @@ class Passive(Learner):
     def _ready(self) -> bool:
         return True
 
-    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
+    def _rank(self, k: int, free: FreeRows) -> Proposal:
         raise AssertionError("a random order has no ranking")
 
 
@@ -76,5 +76,5 @@ class Optimal(Learner):
     def _ready(self) -> bool:
         return True
 
-    def _rank(self, k: int, free: npt.NDArray[np.bool_]) -> Proposal:
-        return ranked(self._order[free[self._order]][:k])
+    def _rank(self, k: int, free: FreeRows) -> Proposal:
+        return ranked(free.among(self._order)[:k])

@@ -69,6 +69,8 @@ class Pool:
         self.origin = _origin(low, high) if metric == "euclidean" else np.zeros(matrix.shape[1], np.float32)
         self._vectors = self._stored(matrix)
         self._withdrawn = np.zeros(len(matrix), bool)
+        #: How often rows were erased: who keeps a copy of ``withdrawn`` sees by it that the copy is old.
+        self.erasures = 0
         self._names: list[str] | None = None
         self._index: dict[str, int] | None = None
         if ids is not None:
@@ -170,6 +172,7 @@ class Pool:
             self._vectors = np.array(self._vectors)
         self._vectors[chosen] = np.nan
         self._withdrawn[chosen] = True
+        self.erasures += 1
         for values in self.contents.values():
             for row in chosen:
                 values[row] = None

@@ -151,7 +151,7 @@ def best_constant(
 
 
 def _passive_cost(points: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_], sample: int, seed: int) -> int:
-    order = Exploration(0, seed).begin(len(points)).on(len(points), np.ones(len(points), bool))
+    order = Exploration(0, seed).begin(len(points)).order()
     return int(np.flatnonzero(positive[order])[-1]) + 1 if positive.any() else 0
 
 
@@ -181,7 +181,7 @@ def _explore(
 ) -> tuple[TreeFrontier, npt.NDArray[np.int64], int]:
     """Label a random sample, and go on until a positive is in it, as every learner does."""
     pool = Pool(points)
-    order = Exploration(0, seed).begin(len(pool)).on(len(pool), np.ones(len(pool), bool))
+    order = Exploration(0, seed).begin(len(pool)).order()
     first = int(positive[order].argmax()) + 1
     drawn = order[: max(sample, first)]
     frontier = TreeFrontier(pool)
