@@ -16,14 +16,15 @@ SINGLE := OMP_NUM_THREADS=1
 .DEFAULT_GOAL := help
 # Two installations into one environment at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help demo test check deep bench clean install-demo install-test install-check
+.PHONY: help demo test check deep bench results clean install-demo install-test install-check
 
 help: ## Show this list
 	@echo "make demo    find every A among 20,000 letters, four ways (about a minute the first time)"
 	@echo "make test    all tests"
 	@echo "make check   style, types, import layers"
-	@echo "make bench   how fast the core is"
+	@echo "make bench   how fast the core, the one-class scores and the tree are"
 	@echo "make deep    the full counts, long; goes on where it was; writes docs/evidence.md"
+	@echo "make results the paper's experiments, very long; needs the data sets; writes docs/results.md"
 	@echo "make clean   remove .venv, caches and builds (not results/)"
 
 demo: install-demo
@@ -43,6 +44,34 @@ deep: install-test
 
 bench: install-test
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/one_class.py
+	$(BIN)/python benchmarks/low_dimension.py
+
+# The paper's experiments. Cells that are finished, here or in the file of results/, are not computed again; an
+# interrupted run goes on with the same command. After each data set all cells go to that file.
+GRID ?= build/grid
+CELLS := results/cells.csv.gz
+RUN = $(BIN)/activecover bench run --out $(GRID) --jobs $(JOBS)
+KEEP = $(BIN)/activecover bench export $(GRID) $(CELLS)
+BASELINES := O-LS,A-LS,O-RS,A-RS,O-IF,A-IF,O-RC,A-RC
+FACES := Bald,Bangs,Black_Hair,Blond_Hair,Eyeglasses,Gray_Hair,Male,Mustache,Smiling,Wearing_Hat
+
+results: install-test
+	@if test -f $(CELLS); then $(BIN)/activecover bench include $(GRID) $(CELLS); fi
+	$(RUN) --datasets letters --methods O,EC --runs 100
+	$(RUN) --datasets letters --methods $(BASELINES) --runs 10
+	$(KEEP)
+	$(RUN) --datasets mnist,fashion_mnist --methods O,EC --runs 20
+	$(RUN) --datasets mnist,fashion_mnist --methods $(BASELINES) --runs 2
+	$(RUN) --datasets mnist,fashion_mnist --methods A-IF --runs 5
+	$(KEEP)
+	$(RUN) --datasets cifar10,svhn --methods O,EC --runs 10
+	$(RUN) --datasets cifar10,svhn --methods $(BASELINES) --runs 1
+	$(KEEP)
+	$(RUN) --datasets celeba --methods O,EC --runs 3
+	$(RUN) --datasets celeba --labels $(FACES) --methods $(BASELINES) --runs 1
+	$(KEEP)
+	$(BIN)/python benchmarks/results_page.py $(GRID)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis demo.png

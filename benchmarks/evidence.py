@@ -2,7 +2,8 @@
 
     python benchmarks/evidence.py
 
-The protocol's finished cells are kept in results/, so that an interrupted run goes on where it was.
+Finished cells of the protocol and of the rates are kept in results/, so that an interrupted run goes on
+where it was.
 Delete that folder to measure everything anew. Exits with 1 if a step failed; the page says which.
 """
 
@@ -51,6 +52,42 @@ STEPS = (
         ("benchmarks/letters.py", "--methods", "all", "--labels", "A,E,H,K,S", "--runs", "5"),
     ),
     Step("Speed and exactness of the core", ("benchmarks/core.py",)),
+    Step("Speed and exactness of the tree in few dimensions", ("benchmarks/low_dimension.py",)),
+    Step("Speed of the one-class scores, and two jobs against one", ("benchmarks/one_class.py",)),
+    Step(
+        "Rates in 1, 2 and 3 dimensions",
+        (
+            "-m",
+            "activecover",
+            "theory",
+            "rates",
+            "--dims",
+            "1,2,3",
+            "--n",
+            "1000..1000000",
+            "--runs",
+            "20",
+            "--out",
+            "results/theory-rates.csv",
+            "--plot",
+            "docs/img/rates.png",
+        ),
+    ),
+    Step(
+        "Rates on a sheet of 2 dimensions in 50",
+        (
+            "-m",
+            "activecover",
+            "theory",
+            "intrinsic",
+            "--n",
+            "1000..100000",
+            "--runs",
+            "20",
+            "--out",
+            "results/theory-intrinsic.csv",
+        ),
+    ),
     Step(
         "All tests, many examples each",
         ("-m", "pytest", "-q", "-n", "2"),
@@ -90,7 +127,7 @@ def page(results: list[Result]) -> str:
         "# Evidence",
         "",
         "Written by `make deep`; do not edit. Each part shows a command and what it printed. Runs of the",
-        "protocol that an earlier call had finished are not measured again.",
+        "protocol and of the rates that an earlier call had finished are not measured again.",
         "",
         f"- {today}, activecover {version('activecover')}, Python {platform.python_version()}, {versions}",
         f"- {platform.system()} {platform.machine()}, {cores} core{'s' if cores != 1 else ''}",

@@ -134,10 +134,10 @@ def draw_hits(path: str | Path, curves: Mapping[str, tuple[Sequence[int], Sequen
     return path
 
 
-#: The paper's methods: positives-only in black, one hue per detector, offline dotted and active solid.
+#: The paper's methods: the nearest-positive ones black and purple, one hue per detector; offline ones are dotted.
 METHOD_STYLES: dict[str, tuple[str, Any, float]] = {
     "EC": ("#000000", "-", 2.0),
-    "O": ("#000000", (0, (1.2, 1.2)), 1.6),
+    "O": ("#CC79A7", (0, (1.2, 1.2)), 2.0),
     "A-LS": ("#E69F00", "-", 1.2),
     "O-LS": ("#E69F00", (0, (1.2, 1.2)), 1.2),
     "A-RS": ("#0072B2", (0, (5, 1.5)), 1.2),
@@ -149,10 +149,16 @@ METHOD_STYLES: dict[str, tuple[str, Any, float]] = {
 }
 #: A marker of its own for each detector tells the methods apart in grey.
 METHOD_MARKERS = {"LS": "s", "RS": "^", "IF": "v", "RC": "D"}
+_OTHER_METHOD = ("#56B4E9", "-", 1.2)
+#: From two or three runs a band says little, and ten of them hide the curves.
+_RUNS_FOR_BAND = 5
 
 
 def draw_grid(path: str | Path, results: Sequence[Result]) -> Path:
-    """The paper's figure: a panel per task, positives found after each batch, mean and band per method."""
+    """The paper's figure: a panel per task, positives found after each batch, the mean of each method.
+
+    A method with five runs or more has its 95 % band.
+    """
     path = Path(path)
     check_picture(path)
     tasks = _curves_by_task(results)
@@ -204,7 +210,7 @@ def _curves_by_task(results: Sequence[Result]) -> dict[tuple[str, str], dict[str
 
 def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> None:
     for name, runs in methods.items():
-        colour, style, width = METHOD_STYLES.get(name, ("#CC79A7", "-", 1.2))
+        colour, style, width = METHOD_STYLES.get(name, _OTHER_METHOD)
         mean = runs.mean(axis=0)
         batches = np.arange(1, len(mean) + 1)
         marker = METHOD_MARKERS.get(name.partition("-")[2])
@@ -213,10 +219,11 @@ def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> N
             markevery=(2 + list(METHOD_MARKERS.values()).index(marker) if marker else 0, max(1, len(mean) // 4)),
             markerfacecolor="white" if name.startswith("O") else colour, markeredgewidth=0.8,
         )  # fmt: skip
-        if len(runs) > 1:
+        if len(runs) >= _RUNS_FOR_BAND:
             band = 1.96 * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
             panel.fill_between(batches, mean - band, mean + band, color=colour, alpha=0.15, linewidth=0)
     panel.set(ylim=(0, 102), xlim=(1, len(mean)))
+    panel.set_axisbelow(True)
     panel.grid(color="0.9", linewidth=0.5)
     panel.tick_params(labelsize=7)
     panel.xaxis.get_major_locator().set_params(integer=True)

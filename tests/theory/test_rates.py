@@ -1,6 +1,8 @@
 """The rates laboratory, at reduced sizes (``make deep`` goes to a million rows)."""
 
 import json
+from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,3 +136,39 @@ def test_bad_input_is_refused_in_one_line(arguments, message, capsys, tmp_path, 
     errors = capsys.readouterr().err
     assert len(errors.splitlines()) == 1
     assert message in errors
+
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def test_the_committed_measurements_show_the_rates():
+    """Up to a million rows, 20 pools per size: what ``make deep`` measured, held to what is proved."""
+    cells = read_cells(RESULTS / "theory-rates.csv")
+    assert {cell.n for cell in cells} >= {1000, 10_000, 100_000, 1_000_000}
+    found = {(one.learner, one.dimension): one for one in fit(cells)}
+    for d in (1, 2, 3):
+        assert found["passive", d].exponent == pytest.approx(1.0, abs=0.03)
+        assert found["offline", d].exponent == pytest.approx(d / (d + 1), abs=0.06)
+    for d in (2, 3):
+        assert found["explore-commit", d].exponent <= (d - 1) / d + 0.06
+    assert found["explore-commit", 1].growth < 2
+    excess = defaultdict(list)
+    for cell in cells:
+        excess[cell.learner, cell.dimension, cell.n].append(cell.excess)
+    assert all(len(values) == 20 for values in excess.values())
+    for (learner, d, n), values in excess.items():
+        if learner == "explore-commit" and n >= 10_000:
+            assert np.mean(values) < np.mean(excess["offline", d, n])
+
+
+def test_a_few_committed_measurements_can_be_made_again():
+    cells = [cell for cell in read_cells(RESULTS / "theory-rates.csv") if cell.n == 1000 and cell.run < 3]
+    for cell in cells:
+        again = measure_one(*cell.key, seed=cell.seed)
+        assert (again.cost, again.optimal, again.sample) == (cell.cost, cell.optimal, cell.sample)
+
+
+def test_the_sheet_has_the_rate_of_two_dimensions():
+    found = {one.learner: one for one in fit(read_cells(RESULTS / "theory-intrinsic.csv"))}
+    assert found["explore-commit"].exponent <= 0.5 + 0.06
+    assert found["offline"].exponent == pytest.approx(2 / 3, abs=0.06)
