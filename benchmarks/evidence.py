@@ -3,8 +3,7 @@
     python benchmarks/evidence.py
 
 Finished cells of the protocol and of the rates are kept in results/, so that an interrupted run goes on
-where it was.
-Delete that folder to measure everything anew. Exits with 1 if a step failed; the page says which.
+where it was. Delete them to measure everything anew. Exits with 1 if a step failed; the page says which.
 """
 
 from __future__ import annotations
@@ -45,6 +44,14 @@ class Result:
     seconds: float
 
 
+RATES = (
+    "-m", "activecover", "theory", "rates", "--dims", "1,2,3", "--n", "1000..1000000", "--runs", "20",
+    "--out", "results/theory-rates.csv", "--plot", "docs/img/rates.png",
+)  # fmt: skip
+INTRINSIC = (
+    "-m", "activecover", "theory", "intrinsic", "--n", "1000..100000", "--runs", "20",
+    "--out", "results/theory-intrinsic.csv",
+)  # fmt: skip
 STEPS = (
     Step("The paper's protocol: O and EC, 26 labels, 100 runs", ("benchmarks/letters.py",)),
     Step(
@@ -54,40 +61,8 @@ STEPS = (
     Step("Speed and exactness of the core", ("benchmarks/core.py",)),
     Step("Speed and exactness of the tree in few dimensions", ("benchmarks/low_dimension.py",)),
     Step("Speed of the one-class scores, and two jobs against one", ("benchmarks/one_class.py",)),
-    Step(
-        "Rates in 1, 2 and 3 dimensions",
-        (
-            "-m",
-            "activecover",
-            "theory",
-            "rates",
-            "--dims",
-            "1,2,3",
-            "--n",
-            "1000..1000000",
-            "--runs",
-            "20",
-            "--out",
-            "results/theory-rates.csv",
-            "--plot",
-            "docs/img/rates.png",
-        ),
-    ),
-    Step(
-        "Rates on a sheet of 2 dimensions in 50",
-        (
-            "-m",
-            "activecover",
-            "theory",
-            "intrinsic",
-            "--n",
-            "1000..100000",
-            "--runs",
-            "20",
-            "--out",
-            "results/theory-intrinsic.csv",
-        ),
-    ),
+    Step("Rates in 1, 2 and 3 dimensions", RATES),
+    Step("Rates on a sheet of 2 dimensions in 50", INTRINSIC),
     Step(
         "All tests, many examples each",
         ("-m", "pytest", "-q", "-n", "2"),

@@ -16,7 +16,7 @@ import numpy as np
 
 from activecover.bench._grid import Cell, Grid, Result
 from activecover.bench._protocol import METHODS, Trial, prepare_trial, run_trial, trial_key
-from activecover.datasets import DATASETS, Dataset, load_dataset
+from activecover.datasets import DATASETS, Dataset, data_folder, load_dataset, need
 from activecover.embed import EmbeddingCache
 from activecover.errors import ActiveCoverError, InputError
 from activecover.learners import LEARNERS, make_learner
@@ -243,4 +243,6 @@ def _code(method: str) -> str:
 
 def _labels_of(name: str, data_dir: Path | None) -> list[str]:
     source = DATASETS.build(name)
+    if not source.bundled:
+        need(data_folder(data_dir) / source.name, source.name)
     return list(source.counts) or load_dataset(name, data_dir).classes

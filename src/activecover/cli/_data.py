@@ -26,7 +26,7 @@ def list_datasets(data_dir: Folder = None, json: options.Json = False) -> None:
     rows = []
     for entry in DATASETS:
         source = entry.build()
-        here = entry.name == "letters" or _is_here(source, data_folder(data_dir) / entry.name)
+        here = source.bundled or _is_here(source, data_folder(data_dir) / entry.name)
         rows.append((entry.name, here, entry.summary, source.terms))
     if json:
         names = ("name", "here", "summary", "terms")

@@ -1,7 +1,7 @@
 """The benchmark data sets: what they are, where they come from, and how their files are read."""
 
 from activecover.datasets import _catalogue as _catalogue
-from activecover.datasets._base import DATASETS, Dataset, Download, Recipe, Source, data_folder, load_dataset
+from activecover.datasets._base import DATASETS, Dataset, Download, Recipe, Source, data_folder, load_dataset, need
 from activecover.datasets._fetch import fetch, fetch_files
 from activecover.datasets._letters import load_letters
 
@@ -16,4 +16,5 @@ __all__ = [
     "fetch_files",
     "load_dataset",
     "load_letters",
+    "need",
 ]

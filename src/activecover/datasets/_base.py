@@ -107,6 +107,8 @@ class Source:
         Of the paper's experiments.
     subset_allowed : bool
         Whether fewer items than published are fine (and said so).
+    bundled : bool
+        Whether it comes with the package, so that no folder is needed.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Source:
     downloads: tuple[Download, ...] = ()
     by_hand: str = ""
     subset_allowed: bool = False
+    bundled: bool = False
 
 
 DATASETS: Registry[Source] = Registry("data set", group="activecover.datasets")

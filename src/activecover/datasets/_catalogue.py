@@ -33,6 +33,7 @@ SOURCES = (
         load_letters,
         Recipe(),
         terms="CC BY 4.0 (Slate 1991, UCI)",
+        bundled=True,
         counts={chr(ord("A") + place): count for place, count in enumerate(_LETTER_COUNTS)},
         downloads=(
             Download(

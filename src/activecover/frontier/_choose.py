@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from activecover.frontier._base import Frontier
 from activecover.frontier._exact import ExactFrontier
+from activecover.frontier._pruned import PrunedFrontier
 from activecover.frontier._tree import TreeFrontier
 from activecover.pool import Pool
 from activecover.registry import Entry, Registry
@@ -13,6 +14,7 @@ TREE_DIMENSIONS = 4
 
 FRONTIERS: Registry[Frontier] = Registry("frontier", group="activecover.frontiers")
 FRONTIERS.add(Entry("exact", ExactFrontier, "blocked products, settled exactly; any number of dimensions"))
+FRONTIERS.add(Entry("pruned", PrunedFrontier, "scan of a rotated prefix; single positives among many rows"))
 FRONTIERS.add(Entry("tree", TreeFrontier, "k-d tree; few dimensions, or low intrinsic dimension"))
 
 
