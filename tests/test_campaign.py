@@ -483,3 +483,90 @@ def test_the_log_of_a_file_and_of_memory_are_the_same(tmp_path):
             drive(campaign, positive, 4)
             kept.append(list(log.read()))
     assert kept[0] == kept[1]
+
+
+@pytest.mark.parametrize("by", [7, None, ""])
+def test_a_person_without_a_name_is_refused_before_anything_is_written(tmp_path, by):
+    pool, _ = scene(10)
+    path = tmp_path / "log.jsonl"
+    with Campaign(pool, log=path) as campaign:
+        name = campaign.ask()[0].id
+        for action in (
+            lambda: campaign.ask(1, by=by),
+            lambda: campaign.tell(name, True, by=by),
+            lambda: campaign.skip(name, by=by),
+            lambda: campaign.release(by=by),
+        ):
+            with pytest.raises(InputError, match="non-empty string"):
+                action()
+    Campaign(pool, log=path).close()
+
+
+def test_a_pool_that_grows_under_a_campaign_is_taken_in():
+    pool, _ = scene(10)
+    campaign = Campaign(pool, explore=2)
+    campaign.tell([item.id for item in campaign.ask(2)], [True, True])
+    added = pool.extend(pool.vectors[:3] + 0.5, ids=["x", "y", "z"])
+    campaign.tell("y", True)
+    assert campaign.status().unlabelled == 10 - 2 + len(added) - 1
+    assert {"x", "z"} <= {item.id for item in campaign.ask(20)}
+
+
+@pytest.mark.parametrize("frontier", ["exact", "tree", "pruned"])
+def test_a_positive_that_is_erased_no_longer_shows_the_way(tmp_path, frontier):
+    pool = Pool(np.arange(20.0)[:, None])
+    path = tmp_path / "log.jsonl"
+    learner = ExploreCommit(0, frontier)
+    with Campaign(pool, learner, known=["3", "17"], log=path) as campaign:
+        assert campaign.ask(1)[0].id == "2"
+        pool.withdraw([3])
+        campaign.release()
+        first = [item.id for item in campaign.ask(3)]
+        assert first == ["16", "18", "15"]
+        with pytest.raises(InputError, match="erased"):
+            campaign.tell("3", True)
+    with Campaign(pool, ExploreCommit(0, frontier), log=path) as again:
+        assert [item.id for item in again.ask(3)] == first
+        pool.withdraw([17])
+        again.release()
+        assert len(again.ask(3)) == 3  # nothing to be near to: at random
+        assert again.status().phase == "explore"
+
+
+def test_an_empty_answer_is_explained():
+    pool, _ = scene(4)
+    campaign = Campaign(pool, budget=2)
+    campaign.ask(2, by="ann")
+    assert campaign.ask(by="bob") == []
+    assert campaign.status().stopped == "waiting: all that may still be asked for is leased (2)"
+
+
+def test_a_row_that_comes_back_was_not_drawn_again():
+    pool, _ = scene(10)
+    campaign = Campaign(pool)
+    for _ in range(2):
+        campaign.ask()
+        campaign.release()
+    chances = [event["probability"] for event in campaign.log.read() if event["event"] == "asked"]
+    assert chances == [pytest.approx(0.1), None]
+
+
+def test_numpy_numbers_are_numbers_and_a_string_is_not_a_list_of_ids():
+    pool, _ = scene(30)
+    campaign = Campaign(pool, seed=np.int64(3), explore=np.int64(4), known=["item 2"])
+    assert [i.id for i in campaign.ask(4)] == [i.id for i in Campaign(pool, seed=3, explore=4, known=["item 2"]).ask(4)]
+    with pytest.raises(InputError, match="list of ids"):
+        Campaign(pool, known="12")
+    for count in (0, -1, 1.5):
+        with pytest.raises(InputError, match="undo"):
+            campaign.undo(count)
+
+
+def test_a_live_trace_counts_batches_as_a_simulated_one():
+    pool, positive = scene(30)
+    campaign = Campaign(pool, explore=5, seed=1)
+    drive(campaign, positive, 1, most=5)
+    drive(campaign, positive, 4, most=12)
+    trace = campaign.trace()
+    assert trace.batch[trace.explored].tolist() == [0] * int(trace.explored.sum())
+    assert trace.batch[~trace.explored].tolist()[:6] == [1, 1, 1, 1, 2, 2]

@@ -128,6 +128,8 @@ class Campaign:
             check_count(name, value, least)
         if lease is not None and not lease >= 1:
             raise InputError(f"lease {lease!r}: give a number of seconds from 1")
+        if isinstance(known, str):
+            raise InputError(f"known {known!r}: give a list of ids")
         self.pool = pool
         self.budget = budget
         self.target = target
@@ -157,7 +159,9 @@ class Campaign:
         """
         if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"ask for a number of items from 1, not {k!r}")
+        _check_person(by)
         with self._lock:
+            self._take_in_new_rows()
             self._expire()
             mine = [ask for ask in self._ledger.with_state("leased") if ask.by == by][:k]
             missing = min(k - len(mine), self._allowance())
@@ -177,10 +181,15 @@ class Campaign:
         answers = dict(zip(names, (_yes_or_no(value) for value in values), strict=True))
         if len(answers) != len(names):
             raise InputError("an id was told twice in one call")
+        _check_person(by)
         with self._lock:
-            self.pool.rows(names)
+            self._take_in_new_rows()
+            rows = self.pool.rows(names)
             events: list[Event] = []
-            for name, label in answers.items():
+            given = 0
+            for (name, label), row in zip(answers.items(), rows, strict=True):
+                if self.pool.withdrawn[row]:
+                    raise InputError(f"id {name!r} was erased from the pool: it can no longer be told")
                 ask = self._ledger.asks.get(name)
                 if name in self._known:
                     if not label:
@@ -191,8 +200,8 @@ class Campaign:
                         raise InputError(f"id {name!r} was told as {ask.state} before: undo that first")
                     continue
                 if ask is None:
-                    given = sum(event["event"] == "asked" for event in events)
                     events.append(self._asked(name, "given", None, by, self._ledger.next_number + given))
+                    given += 1
                 events.append({"event": "told", "id": name, "label": int(label), "by": by})
             self._write(events)
 
@@ -206,6 +215,7 @@ class Campaign:
 
     def release(self, ids: str | Sequence[str] | None = None, by: str = "me") -> None:
         """Give back items that were asked for, skipped or unsure; all that someone has where none is named."""
+        _check_person(by)
         with self._lock:
             if ids is None:
                 names = [ask.id for ask in self._ledger.with_state("leased") if ask.by == by]
@@ -214,7 +224,7 @@ class Campaign:
             self.pool.rows(names)
             for name in names:
                 ask = self._ledger.asks.get(name)
-                if ask is None or ask.settled:
+                if ask is None or ask.settled or ask.state == "open":
                     raise InputError(f"id {name!r} is not leased, skipped or unsure: there is nothing to release")
             self._write([{"event": "released", "id": name, "by": by} for name in names])
 
@@ -223,6 +233,7 @@ class Campaign:
 
         The items are leased again to who decided, so that :meth:`ask` shows them next.
         """
+        check_count("undo", count)
         with self._lock:
             names = self._ledger.last_decisions(count, by)
             asks = [self._ledger.asks[name] for name in names]
@@ -256,11 +267,16 @@ class Campaign:
         """What was asked and found so far."""
         with self._lock:
             asks = self._ledger.with_state("positive", "negative")
+            explored = np.array([ask.source == "explore" for ask in asks], bool)
+            batch = np.array([ask.batch for ask in asks], np.int64)
+            # Batch 0 is the random sample; the others count up from 1, however they were asked for.
+            later = np.unique(batch[~explored], return_inverse=True)[1]
+            batch[explored], batch[~explored] = 0, 1 + later
             return Trace(
                 rows=self.pool.rows([ask.id for ask in asks]),
                 positive=np.array([ask.state == "positive" for ask in asks], bool),
-                batch=np.array([ask.batch for ask in asks], np.int64),
-                explored=np.array([ask.source == "explore" for ask in asks], bool),
+                batch=batch,
+                explored=explored,
                 pool_rows=len(self.pool),
                 learner=self.rule,
                 seed=self.seed,
@@ -291,8 +307,9 @@ class Campaign:
         elif learner is not None:
             name = LEARNERS[learner].versioned
         explore = learner.explore if isinstance(learner, Learner) else explore
-        rows = explore if explore is None or isinstance(explore, int) else [int(row) for row in explore]
-        return {"learner": name, "seed": seed, "explore": rows}
+        if explore is not None:
+            explore = int(explore) if isinstance(explore, int | np.integer) else [int(row) for row in explore]
+        return {"learner": name, "seed": None if seed is None else int(seed), "explore": explore}
 
     def _create(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
         defaults = {"learner": LEARNERS[DEFAULT_LEARNER].versioned, "seed": 0, "explore": 100}
@@ -366,7 +383,13 @@ class Campaign:
         if not events:
             return
         stamp = self._clock()
-        written = self.log.append([{"at": stamp, **event} for event in events])
+        stamped = [{"at": stamp, **event} for event in events]
+        asked = {event["id"] for event in stamped if event["event"] == "asked"}
+        for event in stamped:
+            # What could not be read again must not be written.
+            if event.get("id") not in asked:
+                self._ledger.check(event)
+        written = self.log.append(stamped)
         told = [event["id"] for event in written if event["event"] == "told"]
         taken_back = [
             event["id"] for event in written
@@ -391,6 +414,7 @@ class Campaign:
             )
 
     def _set_aside(self, kind: str, ids: str | Sequence[str], by: str) -> None:
+        _check_person(by)
         names = [ids] if isinstance(ids, str) else list(ids)
         with self._lock:
             self.pool.rows(names)
@@ -419,7 +443,9 @@ class Campaign:
         for place, row in enumerate(proposal.rows.tolist()):
             name = self.pool.id(row)
             random = place < proposal.explored
-            chance = (1 / (unlabelled - place) if drawn_by_us else None) if random else 1.0
+            # A row that comes back after it was released is not a new draw.
+            fresh = drawn_by_us and name not in self._ledger.asks
+            chance = (1 / (unlabelled - place) if fresh else None) if random else 1.0
             number = self._ledger.next_number + place
             event = self._asked(name, "explore" if random else "learner", chance, by, number)
             event["open"] = unlabelled - place
@@ -477,7 +503,15 @@ class Campaign:
             return f"budget spent: {labelled} labels"
         if not self.learner.unlabelled:
             return "every item is labelled"
+        leased = self._ledger.count("leased")
+        if leased and (leased == self.learner.unlabelled or (self.budget and labelled + leased >= self.budget)):
+            return f"waiting: all that may still be asked for is leased ({leased})"
         return None
+
+    def _take_in_new_rows(self) -> None:
+        """The pool may have grown since the last call."""
+        if len(self.learner.closed_) < len(self.pool):
+            self.learner.extend()
 
     def _item(self, ask: Ask) -> Item:
         row = int(self.pool.rows([ask.id])[0])
@@ -502,6 +536,11 @@ def _encode_outside(pool: Pool, vectors: npt.ArrayLike) -> npt.NDArray[np.float3
         return pool.encode(vectors)
     except InputError as wrong:
         raise InputError(f"known positives from outside: {wrong}") from wrong
+
+
+def _check_person(by: Any) -> None:
+    if not isinstance(by, str) or not by:
+        raise InputError(f"by {by!r}: say who it is with a non-empty string")
 
 
 def _sequence(labels: Any) -> Sequence[Any]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
 
 from activecover.errors import InputError
 
@@ -30,20 +31,47 @@ def thread_count() -> int:
 
 
 @cache
-def _controller(process: int) -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-@cache
 def _executor(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="activecover")
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+class _Limit:
+    """BLAS and OpenMP on one thread for as long as anyone wants it: the first sets it, the last lifts it.
+
+    Limits that overlap in several threads would otherwise be lifted in the wrong order, and one of them
+    stay for ever.
+    """
+
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Nobody wants it: so it is at the start, and in a forked child, where nobody is left."""
+        self._lock = threading.Lock()
+        self._users = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._limit = threadpool_limits(limits=1)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._limit.restore_original_limits()
+
+
+_LIMIT = _Limit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LIMIT.begin_anew)
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
     """While open, BLAS and OpenMP stay on one thread: the blocks are spread by us, or jobs by the caller."""
-    # Keyed by process id: a forked child must not reuse its parent's handles or threads.
-    limit: AbstractContextManager[Any] = _controller(os.getpid()).limit(limits=1)
-    return limit
+    return _LIMIT
 
 
 def for_each(work: Callable[[T], None], parts: Sequence[T]) -> None:

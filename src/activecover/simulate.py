@@ -195,7 +195,7 @@ def simulate(
     traces = []
     for run in range(runs):
         ready = _prepare(learner, truth, explore, strata, seed + run)
-        first = len(np.atleast_1d(ready.explore)) if not isinstance(ready.explore, int) else ready.explore
+        first = ready.explore if isinstance(ready.explore, int | np.integer) else len(ready.explore)
         trace = cover(
             pool, truth, ready, batch=batch_size(batch, len(pool) - min(first, len(pool))), batches=batches,
             budget=budget, seed=seed + run, run=run, name=name, outside=outside, to_the_end=to_the_end, watch=watch,
@@ -259,8 +259,10 @@ def _prepare(learner: str | Learner, truth: npt.NDArray[np.bool_], explore: int,
     if isinstance(learner, str) and LEARNERS[learner].name == "optimal":
         return make_learner("optimal", support=truth)
     size: Any = explore if isinstance(learner, str) else learner.explore
-    if strata is not None and isinstance(size, int):
-        size = stratified_sample(strata, min(size, len(truth)), seed).tolist()
+    if strata is not None and isinstance(size, int | np.integer):
+        if len(strata) != len(truth):
+            raise InputError(f"{len(strata)} strata for a pool of {len(truth)} rows")
+        size = stratified_sample(strata, min(int(size), len(truth)), seed).tolist()
     if isinstance(learner, str):
         return make_learner(learner, explore=size)
     return learner.replace(explore=size) if "explore" in learner.get_params() else learner

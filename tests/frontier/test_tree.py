@@ -1,5 +1,7 @@
 """The tree frontier: the reference's order, whatever the data look like."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -87,3 +89,13 @@ def test_few_dimensions_are_served_by_a_tree():
     assert isinstance(choose_frontier(Pool(np.eye(9)), "tree"), TreeFrontier)
     with pytest.raises(InputError, match="unknown frontier 'treee': did you mean 'tree'"):
         ExploreCommit(frontier="treee").begin(Pool(np.eye(3)))
+
+
+def test_several_threads_may_ask_at_once():
+    pool = Pool(np.random.default_rng(0).normal(size=(20_000, 2)))
+    expected = ExploreCommit(0, "exact").begin(pool, outside=pool.vectors[:1]).propose(15_000).rows.tolist()
+    for _ in range(3):
+        learner = ExploreCommit(0, "tree").begin(pool, outside=pool.vectors[:1])
+        with ThreadPoolExecutor(4) as threads:
+            answers = list(threads.map(learner.propose, [15_000, 9_000, 15_000, 100]))
+        assert [expected[: len(answer)] == answer.rows.tolist() for answer in answers] == [True] * 4

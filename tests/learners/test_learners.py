@@ -172,3 +172,31 @@ def test_telling_twice_or_taking_back_what_was_never_told_is_refused():
         learner.tell(Labels.of([1], [1], [True], True))
     with pytest.raises(InputError, match="not settled"):
         learner.untell([2])
+
+
+def test_what_follows_a_stratified_sample_does_not_repeat_it():
+    strata = np.repeat(np.arange(10), 2000)
+    near = []
+    for seed in range(10):
+        sample = stratified_sample(strata, 100, seed)
+        following = Exploration(sample.tolist(), seed).begin(20_000).order()[100:200]
+        near.append(np.mean([np.isin(following + shift, sample).mean() for shift in range(-30, 31)]))
+    assert np.mean(near) < 0.02  # by chance 0.005
+
+
+def test_labels_told_at_once_are_folded_in_the_order_asked():
+    folded = []
+
+    class Ordered(ExploreCommit):
+        ordered = True
+
+        def _fold(self, labels):
+            folded.append(labels.rows.tolist())
+            super()._fold(labels)
+
+    learner = Ordered(0).begin(Pool(np.eye(10)))
+    learner.tell(Labels.of([2, 0, 1], [7, 3, 5], [True, False, True], False))
+    assert folded[-1] == [3, 5, 7]
+    with pytest.raises(InputError, match="outside the pool"):
+        learner.tell(Labels.of([4, 5], [1, 99], [True, True], False))
+    assert not learner.closed_[1]

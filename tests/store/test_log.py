@@ -320,3 +320,23 @@ def test_killed_while_appending(path: Path, delay: float) -> None:
 
 def test_memory_log_says_what_it_is() -> None:
     assert "memory" in str(MemoryLog())
+
+
+def test_a_forked_child_cannot_write_over_its_parent(tmp_path):
+    path = tmp_path / "log.jsonl"
+    log = JsonlLog(path)
+    log.append([{"event": "told", "id": "before"}])
+    child = os.fork()
+    if child == 0:
+        try:
+            log.append([{"event": "told", "id": "child"}])
+        except StoreError as wrong:
+            os._exit(0 if "another process" in str(wrong) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    log.append([{"event": "told", "id": "after"}])
+    log.close()
+    with pytest.raises(StoreError, match="was closed"):
+        log.append([{"event": "told", "id": "late"}])
+    with JsonlLog(path) as again:
+        assert [event["id"] for event in again.read()] == ["before", "after"]

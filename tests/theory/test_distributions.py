@@ -13,7 +13,7 @@ NAMES = [entry.name for entry in DISTRIBUTIONS]
 def test_positives_lie_in_the_support_in_the_right_shares(name):
     law = DISTRIBUTIONS.build(name, share=0.3)
     points, positive, inside = law.sample(40_000, np.random.default_rng(0))
-    assert inside[positive].all()
+    assert inside[positive].mean() > 0.995 if law.strays else inside[positive].all()
     assert positive.mean() == pytest.approx(0.3, abs=0.01)
     assert len(points) == len(positive) == len(inside) == 40_000
     assert sum(law.weights) == pytest.approx(1)

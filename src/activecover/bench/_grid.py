@@ -121,6 +121,18 @@ class Grid:
         """The cells that are finished."""
         return {Cell(*row) for row in self._database.execute("SELECT dataset, label, method, run FROM cells")}
 
+    def count(self, dataset: str, run: int, label: str | None = None) -> int:
+        """How many cells of a data set's run (and label) are finished."""
+        where, values = "dataset = ? AND run = ?", [dataset, run]
+        if label is not None:
+            where, values = f"{where} AND label = ?", [*values, label]
+        (count,) = self._database.execute(f"SELECT COUNT(*) FROM cells WHERE {where}", values).fetchone()
+        return int(count)
+
+    def __len__(self) -> int:
+        (count,) = self._database.execute("SELECT COUNT(*) FROM cells").fetchone()
+        return int(count)
+
     def results(self) -> Iterator[Result]:
         """All finished cells, in order."""
         query = f"SELECT {', '.join(_COLUMNS)} FROM cells ORDER BY dataset, label, method, run"
@@ -170,9 +182,12 @@ class Grid:
         before = len(self.done())
         try:
             with _open_text(path, "rt", packed=path.suffix == ".gz") as file:
-                self.finish(_results_of(csv.DictReader(file)))
+                results = list(_results_of(csv.DictReader(file)))
         except (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error) as wrong:
             raise InputError(f"{path}: not an exported grid ({wrong})") from wrong
+        for seed in {_seed_of(result) for result in results}:
+            self.check_setting("seed", seed)
+        self.finish(results)
         return len(self.done()) - before
 
     @contextmanager
@@ -212,6 +227,12 @@ class Grid:
 
     def _lock_path(self, worker: str) -> Path:
         return self.folder / "workers" / f"{worker}.lock"
+
+
+def _seed_of(result: Result) -> str:
+    """The seed that a result was made with, as it says itself."""
+    parts = dict(part.partition("=")[::2] for part in result.made_with.split())
+    return parts.get("seed", "0")
 
 
 def _results_of(records: Iterable[dict[str, str]]) -> Iterator[Result]:

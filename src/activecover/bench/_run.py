@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import platform
+import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,9 +101,11 @@ def run_plan(
         for worker in workers:
             worker.start()
         try:
+            # Cells of other plans in the same folder stay as many as they are, unless someone else is at work.
+            others = len(grid) - len(wanted & grid.done())
             while any(worker.is_alive() for worker in workers):
                 if watch is not None:
-                    watch(len(wanted & grid.done()), len(wanted))
+                    watch(min(len(grid) - others, len(wanted)), len(wanted))
                 for worker in workers:
                     worker.join(_POLL_SECONDS / jobs)
         finally:
@@ -143,8 +146,10 @@ def _compute_cells(plan: Plan, out: Path, deadline: float | None) -> None:
         for result in grid.results():
             seconds[result.cell.dataset, result.cell.method].append(result.seconds)
         for cell in plan.cells:
-            if cell in done or not _fits(seconds[cell.dataset, cell.method], deadline):
+            if cell in done:
                 continue
+            if not _fits(seconds[cell.dataset, cell.method], deadline):
+                return  # going on with quicker cells would favour their methods
             if grid.claim(cell):
                 result = desk.compute(cell)
                 grid.finish([result])
@@ -175,6 +180,10 @@ class _Desk:
 
     def __init__(self, plan: Plan, out: Path) -> None:
         self._plan = plan
+        self._needed: Counter[tuple[str, int, str | None]] = Counter()
+        for cell in plan.cells:
+            self._needed[cell.dataset, cell.run, None] += 1
+            self._needed[cell.dataset, cell.run, cell.label] += 1
         self._cache = out / "embeddings"
         self._dataset: Dataset | None = None
         self._trial: tuple[Any, Trial] | None = None
@@ -188,15 +197,17 @@ class _Desk:
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as wrong:
             # One cell that fails is a result too; the others go on.
             curve, reason = (), f"{type(wrong).__name__}: {wrong}".splitlines()[0]
-        return Result(cell, None if reason else curve, reason, time.perf_counter() - started, made_with())
+        return Result(
+            cell, None if reason else curve, reason, time.perf_counter() - started, made_with(self._plan.seed)
+        )
 
     def tidy(self, cell: Cell, grid: Grid) -> None:
         """Drop an embedding once every cell that needs it is done."""
         dataset = self._dataset_of(cell)
-        same = {c for c in self._plan.cells if c.dataset == cell.dataset and c.run == cell.run}
-        if not dataset.shared:
-            same = {c for c in same if c.label == cell.label}
-        if same <= grid.done():
+        label = None if dataset.shared else cell.label
+        # Cells of another plan may be among those counted: then the embedding is dropped a little early,
+        # and made again.
+        if grid.count(cell.dataset, cell.run, label) >= self._needed[cell.dataset, cell.run, label]:
             recipe = DATASETS.build(dataset.name).recipe
             key = trial_key(dataset, recipe, cell.label, cell.run, self._plan.seed)
             EmbeddingCache(self._cache).drop(key)
@@ -217,20 +228,23 @@ class _Desk:
         return self._dataset
 
 
-def made_with() -> str:
-    """The versions that a result rests on."""
+def made_with(seed: int) -> str:
+    """The seed and the versions that a result rests on."""
     import scipy
     import sklearn
 
     from activecover import __version__
 
     parts = {
+        "seed": str(seed),
         "activecover": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
     }
+    if "torch" in sys.modules:
+        parts["torch"] = sys.modules["torch"].__version__
     return " ".join(f"{name}={version}" for name, version in parts.items())
 
 

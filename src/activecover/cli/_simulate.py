@@ -34,7 +34,9 @@ class Task:
 
 def simulate_command(
     pool: options.PoolFile = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", help="A bundled data set: letters.")] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="A data set by name instead of a pool: letters, ….")
+    ] = None,
     label: Annotated[str | None, typer.Option("--label", help="The label that counts as positive.")] = None,
     label_col: options.LabelColumn = None,
     labels: Annotated[

@@ -39,7 +39,9 @@ class Frontier(ABC):
       sets of positives and open rows.
     - ``nearest`` changes nothing, and ``nearest(k)`` is ``k`` times ``nearest(1)`` with the row so found
       retired in between.
-    - A closed row's vector is never read, so that it may have been erased.
+    - A closed row's vector is never read, so that it may have been erased. A positive of the pool that
+      is erased is one no more, as if it had been removed.
+    - Calls may come from several threads.
     - An approximate frontier sets ``exact = False`` and says so by name.
 
     A positive's key is its row number if it lies in the pool and a negative number of the caller's
@@ -47,6 +49,11 @@ class Frontier(ABC):
     """
 
     exact: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def positives(self) -> int:
+        """How many positives there are."""
 
     @abstractmethod
     def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:

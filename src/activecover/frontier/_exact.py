@@ -51,6 +51,11 @@ class ExactFrontier(Frontier):
         self._positive_squares = np.zeros(0)
         self.extend()
 
+    @property
+    def positives(self) -> int:
+        self._close_erased()
+        return len(self._keys)
+
     def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
         new = np.asarray(keys, np.int64)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
@@ -63,15 +68,12 @@ class ExactFrontier(Frontier):
         self._improve(self._open_rows(), slice(first, None))
 
     def remove(self, keys: RowsLike) -> None:
+        self._close_erased()
         gone = np.asarray(keys, np.int64)
         known = np.isin(gone, self._keys)
         if not known.all():
             raise InputError(f"positive {gone[~known][0]} is not known here")
-        keep = ~np.isin(self._keys, gone)
-        self._keys, self._positives = self._keys[keep], self._positives[keep]
-        self._positive_squares = self._positive_squares[keep]
-        rows = self._open_rows()
-        self._recompute(rows[np.isin(self._sources[rows], gone)])
+        self._drop(gone)
 
     def retire(self, rows: RowsLike) -> None:
         chosen = np.asarray(rows, np.int64)
@@ -87,6 +89,7 @@ class ExactFrontier(Frontier):
         self._recompute(chosen)
 
     def extend(self) -> None:
+        self._close_erased()
         first, total = len(self._open), len(self._pool)
         added = total - first
         self._open = np.concatenate([self._open, ~self._pool.withdrawn[first:]])
@@ -116,6 +119,18 @@ class ExactFrontier(Frontier):
         if self._erasures != self._pool.erasures:
             self._erasures = self._pool.erasures
             self.retire(np.flatnonzero(self._open & self._pool.withdrawn[: len(self._open)]))
+            inside = self._keys[self._keys >= 0]
+            self._drop(inside[self._pool.withdrawn[inside]])
+
+    def _drop(self, gone: Rows) -> None:
+        """Forget positives, and find the nearest of the others for the rows that they were nearest to."""
+        if not len(gone):
+            return
+        keep = ~np.isin(self._keys, gone)
+        self._keys, self._positives = self._keys[keep], self._positives[keep]
+        self._positive_squares = self._positive_squares[keep]
+        rows = np.flatnonzero(self._open)
+        self._recompute(rows[np.isin(self._sources[rows], gone)])
 
     def _recompute(self, rows: Rows) -> None:
         self._squared[rows] = np.inf

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from activecover.frontier._compile import compiled
 
 _PAIRWISE_BLOCK = 128
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _square(x: Any, i: int, p: Any, j: int, t: int) -> float:
     difference = np.float64(x[i, t]) - np.float64(p[j, t])
     return difference * difference
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _block(x: Any, i: int, p: Any, j: int, start: int, size: int) -> float:
     """Sum of at most 128 squared differences: eight running sums, then the rest one by one."""
     t = start
@@ -70,7 +71,7 @@ def summation_plan(dimensions: int) -> npt.NDArray[np.int64]:
     return np.array(leaves, np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> float:
     """Squared distance of row ``i`` of ``x`` from row ``j`` of ``p``; ``sums`` is scratch space."""
     top = -1
@@ -83,7 +84,7 @@ def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> fl
     return sums[0]
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@compiled(fastmath={"nnan", "nsz"})
 def _smallest(products: Any, row: int, offsets: Any) -> float:
     best = np.inf
     for j in range(offsets.shape[0]):
@@ -92,7 +93,7 @@ def _smallest(products: Any, row: int, offsets: Any) -> float:
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def settle(
     vectors: Any,
     rows: Any,
@@ -134,7 +135,7 @@ def settle(
                 limit = min(limit, exact)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def error_bound(row_square: float, positive_square: float, slack: float) -> float:
     """How far an estimated squared distance can be from the exact one.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
+from activecover.frontier._compile import compiled
 from activecover.frontier._kernel import squared_distance
 
 #: Rows worked on at once: their running sums stay in the fastest cache.
 _STRIPE = 512
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def _first_sums(first: Any, point: Any, start: int, stop: int, sums: Any) -> None:
     """Squared distance in the leading coordinates of rows ``start`` to ``stop``, a coordinate at a time."""
     count = stop - start
@@ -26,8 +26,8 @@ def _first_sums(first: Any, point: Any, start: int, stop: int, sums: Any) -> Non
             sums[place] += difference * difference
 
 
-@numba.njit(cache=True, nogil=True, fastmath=True)
-def _more(rest: Any, row: int, point: Any, offset: int) -> float:
+@compiled(fastmath=True)
+def _more(rest: Any, row: int, point: Any, offset: int) -> Any:
     total = np.float32(0.0)
     for axis in range(rest.shape[1]):
         difference = rest[row, axis] - point[offset + axis]
@@ -35,7 +35,7 @@ def _more(rest: Any, row: int, point: Any, offset: int) -> float:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def scan(
     vectors: Any,
     first: Any,
@@ -78,7 +78,7 @@ def scan(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def set_limits(rows: Any, squared: Any, is_open: Any, errors: Any, limits: Any) -> None:
     """How large a partial sum of a row may be before no positive behind it can be nearer.
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,9 +16,23 @@ from activecover.frontier import _tree_kernel as kernel
 from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike
 from activecover.pool import Pool
 
+_Arguments = ParamSpec("_Arguments")
+_Answer = TypeVar("_Answer")
+
 _LEAF_ROWS = 16
 _NEIGHBOURS = 16
 _SAMPLES = 32
+
+
+def _one_at_a_time(method: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
+    """Even a question widens the horizon: calls of several threads wait for each other."""
+
+    @wraps(method)
+    def waiting(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
+        with arguments[0]._lock:  # type: ignore[attr-defined]
+            return method(*arguments, **named)
+
+    return waiting
 
 
 class TreeFrontier(Frontier):
@@ -35,6 +54,7 @@ class TreeFrontier(Frontier):
     """
 
     def __init__(self, pool: Pool) -> None:
+        self._lock = threading.RLock()
         self._pool = pool
         self._erasures = pool.erasures
         self._plan = _kernel.summation_plan(pool.dimensions)
@@ -43,6 +63,12 @@ class TreeFrontier(Frontier):
         self._outside = np.zeros((0, pool.dimensions), np.float32)
         self._plant(~pool.withdrawn)
 
+    @property
+    def positives(self) -> int:
+        self._close_erased()
+        return len(self._known)
+
+    @_one_at_a_time
     def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
         new = np.asarray(keys, np.int64)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
@@ -60,24 +86,20 @@ class TreeFrontier(Frontier):
                 key = int(self._outside_keys[place])
                 kernel.spread(self._tree, self._outside, place, key, self._stack, self._sums)
 
+    @_one_at_a_time
     def remove(self, keys: RowsLike) -> None:
+        self._close_erased()
         gone = np.asarray(keys, np.int64)
         for key in gone.tolist():
             if key not in self._known:
                 raise InputError(f"positive {key} is not known here")
-        for key in gone.tolist():
-            del self._known[key]
-        for row in gone[gone >= 0]:
-            self._tree.is_positive[row] = False
-            kernel._count(self._tree.positives, self._tree.leaf[row], -1)
-        keep = ~np.isin(self._outside_keys, gone)
-        self._set_outside(self._outside_keys[keep], self._outside[keep])
-        self._close_erased()
-        self._search(np.flatnonzero(self._tree.is_open & np.isin(self._tree.sources, gone)))
+        self._drop(gone)
 
+    @_one_at_a_time
     def retire(self, rows: RowsLike) -> None:
         kernel.close_all(self._tree, np.asarray(rows, np.int64))
 
+    @_one_at_a_time
     def restore(self, rows: RowsLike) -> None:
         chosen = np.unique(np.asarray(rows, np.int64))
         chosen = chosen[~self._tree.is_open[chosen] & ~self._pool.withdrawn[chosen]]
@@ -86,11 +108,14 @@ class TreeFrontier(Frontier):
             kernel._count(self._tree.opened, self._tree.leaf[row], 1)
         self._search(chosen)
 
+    @_one_at_a_time
     def extend(self) -> None:
+        self._close_erased()
         old = len(self._tree.is_open)
         opened = np.concatenate([self._tree.is_open, ~self._pool.withdrawn[old:]]) & ~self._pool.withdrawn
         self._plant(opened)
 
+    @_one_at_a_time
     def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
         self._close_erased()
         tree = self._tree
@@ -104,6 +129,7 @@ class TreeFrontier(Frontier):
         rows = found[:count]
         return Nearest(rows, np.sqrt(tree.squared[rows]), tree.sources[rows])
 
+    @_one_at_a_time
     def follow(self, truth: npt.NDArray[np.bool_], to_find: int, most: int | None = None) -> Rows:
         """A whole simulated run at once: ask for the nearest row, tell the truth, until all are found.
 
@@ -162,8 +188,23 @@ class TreeFrontier(Frontier):
         kernel.search_all(self._tree, rows, self._stack, self._bounds, self._sums)
 
     def _close_erased(self) -> None:
-        """Close rows that were erased since this was last looked at."""
-        if self._erasures != self._pool.erasures:
-            self._erasures = self._pool.erasures
-            is_open = self._tree.is_open
-            self.retire(np.flatnonzero(is_open & self._pool.withdrawn[: len(is_open)]))
+        """Close rows that were erased since this was last looked at; positives among them are none any more."""
+        if self._erasures == self._pool.erasures:
+            return
+        self._erasures = self._pool.erasures
+        is_open = self._tree.is_open
+        self.retire(np.flatnonzero(is_open & self._pool.withdrawn[: len(is_open)]))
+        self._drop(np.array([key for key in self._known if key >= 0 and self._pool.withdrawn[key]], np.int64))
+
+    def _drop(self, gone: Rows) -> None:
+        """Forget positives, and find the nearest of the others for the rows that they were nearest to."""
+        if not len(gone):
+            return
+        for key in gone.tolist():
+            del self._known[key]
+        for row in gone[gone >= 0]:
+            self._tree.is_positive[row] = False
+            kernel._count(self._tree.positives, self._tree.leaf[row], -1)
+        keep = ~np.isin(self._outside_keys, gone)
+        self._set_outside(self._outside_keys[keep], self._outside[keep])
+        self._search(np.flatnonzero(self._tree.is_open & np.isin(self._tree.sources, gone)))

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from activecover.frontier._base import NO_KEY
+from activecover.frontier._compile import compiled
 from activecover.frontier._kernel import squared_distance
 
 #: Bounds of boxes err by a few units in the last place: this much less is a true lower bound.
@@ -59,7 +59,7 @@ def depth_of(rows: int, leaf_rows: int) -> int:
     return depth
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _select(index: Any, points: Any, axis: int, first: int, last: int, nth: int) -> None:
     """Put the row that belongs at place ``nth`` there, smaller ones before it, larger ones after it."""
     while last > first:
@@ -85,7 +85,7 @@ def _select(index: Any, points: Any, axis: int, first: int, last: int, nth: int)
             return
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def build(points: Any, index: Any, start: Any, end: Any, low: Any, high: Any, leaf: Any) -> None:
     """Split the rows at the median of the widest side, level by level."""
     nodes = start.shape[0]
@@ -115,7 +115,7 @@ def build(points: Any, index: Any, start: Any, end: Any, low: Any, high: Any, le
         start[2 * node + 2], end[2 * node + 2] = middle, end[node]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _box_distance(tree: Any, node: int, points: Any, row: int) -> float:
     """A lower bound on the squared distance of a point from anything below a node."""
     total = 0.0
@@ -126,7 +126,7 @@ def _box_distance(tree: Any, node: int, points: Any, row: int) -> float:
     return total * _SAFE
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _refresh(tree: Any, node: int) -> bool:
     """Find a node's best open row and its worst distance anew; whether anything changed."""
     best, best_row, worst = np.inf, np.int64(-1), -np.inf
@@ -149,20 +149,20 @@ def _refresh(tree: Any, node: int) -> bool:
     return changed
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _refresh_up(tree: Any, node: int) -> None:
     while _refresh(tree, node) and node > 0:
         node = (node - 1) // 2
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def refresh_all(tree: Any) -> None:
     """Find every node's best row, from the leaves up."""
     for node in range(tree.start.shape[0] - 1, -1, -1):
         _refresh(tree, node)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _count(counts: Any, node: int, change: int) -> None:
     counts[node] += change
     while node > 0:
@@ -170,7 +170,7 @@ def _count(counts: Any, node: int, change: int) -> None:
         counts[node] += change
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def close(tree: Any, row: int) -> None:
     """Close an open row."""
     tree.is_open[row] = False
@@ -182,7 +182,7 @@ def close(tree: Any, row: int) -> None:
         _refresh_up(tree, node)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def close_all(tree: Any, rows: Any) -> None:
     """Close those of some rows that are open."""
     for row in rows:
@@ -190,7 +190,7 @@ def close_all(tree: Any, rows: Any) -> None:
             close(tree, row)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def spread(tree: Any, points: Any, place: int, key: int, stack: Any, sums: Any) -> None:
     """Bring the open rows within the horizon of a new positive up to date."""
     horizon = tree.horizon[0]
@@ -223,7 +223,7 @@ def spread(tree: Any, points: Any, place: int, key: int, stack: Any, sums: Any) 
             _refresh_up(tree, node)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def add_positive(tree: Any, row: int, stack: Any, sums: Any) -> None:
     """Make a row of the pool a positive."""
     tree.is_positive[row] = True
@@ -231,14 +231,14 @@ def add_positive(tree: Any, row: int, stack: Any, sums: Any) -> None:
     spread(tree, tree.vectors, row, row, stack, sums)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def add_all(tree: Any, rows: Any, stack: Any, sums: Any) -> None:
     """Make rows of the pool positives."""
     for row in rows:
         add_positive(tree, row, stack, sums)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _search(tree: Any, row: int, stack: Any, bounds: Any, sums: Any) -> None:
     """Find a row's nearest positive within the horizon."""
     inner = tree.start.shape[0] // 2
@@ -276,7 +276,7 @@ def _search(tree: Any, row: int, stack: Any, bounds: Any, sums: Any) -> None:
         tree.squared[row], tree.sources[row] = best, source
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def search_all(tree: Any, rows: Any, stack: Any, bounds: Any, sums: Any) -> None:
     """Find the nearest positives of rows that are open and have no distance."""
     for row in rows:
@@ -284,7 +284,7 @@ def search_all(tree: Any, rows: Any, stack: Any, bounds: Any, sums: Any) -> None
         _refresh_up(tree, tree.leaf[row])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def widen(tree: Any, wanted: int, stack: Any, bounds: Any, sums: Any) -> bool:
     """Look farther until so many more rows have a distance; whether there was anything farther."""
     factor, found = tree.horizon[1], 0
@@ -294,16 +294,19 @@ def widen(tree: Any, wanted: int, stack: Any, bounds: Any, sums: Any) -> bool:
         tree.horizon[0] *= factor
         # A jump that was too short is followed by a longer one: the rest may lie far away.
         factor *= factor
-        for at in range(tree.index.shape[0]):
-            row = tree.index[at]
-            if tree.is_open[row] and tree.squared[row] == np.inf:
-                _search(tree, row, stack, bounds, sums)
-                found += tree.squared[row] < np.inf
+        for node in range(tree.start.shape[0] // 2, tree.start.shape[0]):
+            if tree.opened[node] == 0 or tree.worst[node] < np.inf:
+                continue
+            for at in range(tree.start[node], tree.end[node]):
+                row = tree.index[at]
+                if tree.is_open[row] and tree.squared[row] == np.inf:
+                    _search(tree, row, stack, bounds, sums)
+                    found += tree.squared[row] < np.inf
     refresh_all(tree)
     return found > 0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def follow(tree: Any, truth: Any, order: Any, to_find: int, stack: Any, bounds: Any, sums: Any) -> int:
     """Ask for the nearest row and tell what it is, again and again, until so many positives are found."""
     asked = 0
@@ -322,19 +325,19 @@ def follow(tree: Any, truth: Any, order: Any, to_find: int, stack: Any, bounds: 
     return asked
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _before(values: Any, rows: Any, a: int, b: int) -> bool:
     return values[a] < values[b] or (values[a] == values[b] and rows[a] < rows[b])
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def collect(tree: Any, k: int, without: Any, found: Any) -> int:
     """The ``k`` nearest open rows but for some (sorted), best first; how many were found.
 
     A heap of subtrees and rows, each at its best row: what comes out is in order.
     """
     inner = tree.start.shape[0] // 2
-    size = 64 + 2 * (k + without.shape[0]) * 32
+    size = 64 + 2 * (k + without.shape[0])
     values, rows, nodes = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
     count, taken = 0, 0
     values[0], rows[0], nodes[0], count = tree.best[0], tree.best_row[0], 0, 1
@@ -371,7 +374,7 @@ def collect(tree: Any, k: int, without: Any, found: Any) -> int:
     return taken
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _double(values: Any, rows: Any, nodes: Any) -> Any:
     size = 2 * values.shape[0]
     more_values, more_rows, more_nodes = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
@@ -381,21 +384,21 @@ def _double(values: Any, rows: Any, nodes: Any) -> Any:
     return more_values, more_rows, more_nodes, size
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _swap(values: Any, rows: Any, nodes: Any, a: int, b: int) -> None:
     values[a], values[b] = values[b], values[a]
     rows[a], rows[b] = rows[b], rows[a]
     nodes[a], nodes[b] = nodes[b], nodes[a]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _rise(values: Any, rows: Any, nodes: Any, place: int) -> None:
     while place > 0 and _before(values, rows, place, (place - 1) // 2):
         _swap(values, rows, nodes, place, (place - 1) // 2)
         place = (place - 1) // 2
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _sink(values: Any, rows: Any, nodes: Any, count: int) -> None:
     place = 0
     while True:

@@ -2,7 +2,7 @@
 
 from activecover.learners._base import Labels, Learner, Proposal, ranked
 from activecover.learners._catalogue import LEARNERS, make_learner
-from activecover.learners._explore import Exploration, stratified_sample
+from activecover.learners._explore import Exploration, FreeRows, stratified_sample
 from activecover.learners._nearest import ExploreCommit, Offline
 from activecover.learners._one_class import OneClass
 from activecover.learners._yardsticks import Optimal, Passive
@@ -11,6 +11,7 @@ __all__ = [
     "LEARNERS",
     "Exploration",
     "ExploreCommit",
+    "FreeRows",
     "Labels",
     "Learner",
     "Offline",

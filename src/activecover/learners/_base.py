@@ -118,7 +118,10 @@ class Learner(ABC):
 
     def tell(self, labels: Labels) -> None:
         """Fold in settled labels."""
+        labels = labels.take(np.lexsort((labels.rows, labels.numbers)))
         rows = labels.rows
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.closed_):
+            raise InputError(f"a row lies outside the pool of {len(self.closed_)} rows: extend the learner first")
         again = [row for row in rows.tolist() if row in self._told]
         if again or len(np.unique(rows)) != len(rows):
             raise InputError(f"row {again[0] if again else rows[0]} is settled already: untell it first")

@@ -13,6 +13,9 @@ from activecover.errors import InputError
 
 Rows = npt.NDArray[np.int64]
 
+_AFTER_A_GIVEN_SAMPLE = 1
+_STRIDE = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class FreeRows:
@@ -58,8 +61,11 @@ class Exploration:
 
     def begin(self, rows: int) -> Self:
         """Draw the order of a pool of so many rows."""
-        keys = np.random.Generator(np.random.Philox(key=self.seed)).random(rows)
-        order = np.argsort(keys, kind="stable")
+        counted = isinstance(self.explore, int | np.integer)
+        # A sample that was given may have been drawn with the same seed: what follows it must not repeat
+        # its stream.
+        stream = np.random.Philox(key=self.seed if counted else [self.seed % 2**64, _AFTER_A_GIVEN_SAMPLE])
+        order = np.argsort(np.random.Generator(stream).random(rows), kind="stable")
         if isinstance(self.explore, int | np.integer):
             if self.explore < 0:
                 raise InputError(f"cannot explore {self.explore} rows: give a number from 0")
@@ -105,8 +111,12 @@ class Exploration:
 
     def skip_closed(self, closed: npt.NDArray[np.bool_]) -> None:
         """Remember how far the order is closed for good, so that it is not walked again."""
-        while self._passed < len(self._order) and closed[self._order[self._passed]]:
-            self._passed += 1
+        while self._passed < len(self._order):
+            part = closed[self._order[self._passed : self._passed + _STRIDE]]
+            if not part.all():
+                self._passed += int(part.argmin())
+                return
+            self._passed += len(part)
 
 
 def stratified_sample(strata: Sequence[Any] | npt.NDArray[Any], size: int, seed: int) -> Rows:

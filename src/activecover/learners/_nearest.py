@@ -25,28 +25,29 @@ class _NearestPositive(Learner):
         self.frontier_: Frontier = choose_frontier(self.pool_, self.frontier)
         if len(self.outside_):
             self.frontier_.add(-1 - np.arange(len(self.outside_)), self.outside_)
-        self._positives = len(self.outside_)
 
     def _fold(self, labels: Labels) -> None:
         # Closed first: a negative's vector is not read from here on, a positive's only as a positive.
         self.frontier_.retire(labels.rows)
-        new = self._counts(labels)
+        new = self._still_there(self._counts(labels))
         if len(new):
             self.frontier_.add(new, self.pool_.vectors[new])
-            self._positives += len(new)
 
     def _unfold(self, gone: Labels) -> None:
-        counted = self._counts(gone)
+        counted = self._still_there(self._counts(gone))
         if len(counted):
             self.frontier_.remove(counted)
-            self._positives -= len(counted)
         self.frontier_.restore(gone.rows)
 
     def _grow(self) -> None:
         self.frontier_.extend()
 
     def _ready(self) -> bool:
-        return self._positives > 0
+        return self.frontier_.positives > 0
+
+    def _still_there(self, rows: Rows) -> Rows:
+        """A positive that was erased from the pool no longer shows the way."""
+        return rows[~self.pool_.withdrawn[rows]]
 
     def _rank(self, k: int, free: FreeRows) -> Proposal:
         found = self.frontier_.nearest(k, without=free.held)

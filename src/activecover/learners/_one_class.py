@@ -107,7 +107,7 @@ class OneClass(Learner):
         return ranked(rows[order])
 
     def _knowledge(self) -> _Knowledge:
-        rows = np.array(sorted(self._known), np.int64)
+        rows = np.array(sorted(row for row in self._known if not self.pool_.withdrawn[row]), np.int64)
         positive = np.array([self._known[row][0] for row in rows.tolist()], bool)
         sampled = np.array([self._known[row][1] for row in rows.tolist()], bool)
         counts = positive if self.active else positive & sampled

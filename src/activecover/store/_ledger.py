@@ -95,6 +95,11 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Take in one event."""
+        self.check(event)
+        getattr(self, f"_on_{event['event']}")(event)
+
+    def check(self, event: Event) -> None:
+        """Refuse an event that is not one, or that does not follow from those before it."""
         kind, place = event["event"], f"event {event.get('seq')}"
         if kind not in _FIELDS:
             raise StoreError(f"{place}: unknown kind {kind!r}; was it written by a newer version?")
@@ -109,7 +114,6 @@ class Ledger:
             raise StoreError(f"{place} ({kind}): {event['id']!r} was never asked for; restore the log from a copy")
         if kind == "created" and (self.created or self.known or self.asks):
             raise StoreError(f"{place} ({kind}): a label log is created once, at its start; restore it from a copy")
-        getattr(self, f"_on_{kind}")(event)
 
     def with_state(self, *states: State) -> list[Ask]:
         """The asks in some states, in the order asked."""

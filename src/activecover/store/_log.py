@@ -106,6 +106,8 @@ class JsonlLog(EventLog):
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: there is no folder {self.path.parent}; create it first")
         self._file: IO[bytes] | None = None
+        self._process = os.getpid()
+        self._closed = False
         self._events: list[Event] = []
         self._size = 0
         if self.path.exists():
@@ -121,6 +123,11 @@ class JsonlLog(EventLog):
         if not lines:
             return []
         data = (_MORE + b"\n").join(lines) + b"\n"
+        if self._closed:
+            raise StoreError(f"{self.path}: this label log was closed; open it again")
+        if self._process != os.getpid():
+            # A forked child has its parent's lock but not what the parent writes from now on.
+            raise StoreError(f"{self.path}: this label log was opened by another process; open it again in this one")
         created = self._file is None
         if created:
             self._open(new=True)
@@ -153,6 +160,10 @@ class JsonlLog(EventLog):
         return str(self.path)
 
     def close(self) -> None:
+        self._closed = True
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -172,7 +183,7 @@ class JsonlLog(EventLog):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as wrong:
-                self.close()
+                self._let_go()
                 raise StoreError(f"{self.path}: another process has this label log open; close it first") from wrong
 
     def _load(self) -> None:
@@ -193,7 +204,7 @@ class JsonlLog(EventLog):
             os.ftruncate(handle, self._size)
             if created:
                 self.path.unlink(missing_ok=True)
-                self.close()
+                self._let_go()
         except OSError:
             # Then what was written stays as a torn end, without its last newline or without an answer:
             # it was not acknowledged, and the next append overwrites it.

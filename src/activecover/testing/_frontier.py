@@ -79,7 +79,7 @@ def _random_call(frontier: Frontier, model: BruteForce, random: np.random.Genera
     pool = model.pool
     every = np.arange(len(pool))
     some = random.choice(every, size=int(random.integers(0, min(5, len(pool)) + 1)), replace=False)
-    choice = random.integers(6)
+    choice = random.integers(7)
     if choice <= 1:
         keys = [int(row) for row in some if int(row) not in model.positives and not pool.withdrawn[row]]
         frontier.add(keys, pool.vectors[keys])
@@ -95,6 +95,12 @@ def _random_call(frontier: Frontier, model: BruteForce, random: np.random.Genera
     elif choice == 4:
         frontier.restore(some)
         model.open |= set(some[~pool.withdrawn[some]].tolist())
+    elif choice == 5 and random.random() < 0.3:
+        erased = some[:1]
+        pool.withdraw(erased)
+        model.open -= set(erased.tolist())
+        for row in erased.tolist():
+            model.positives.pop(row, None)
     else:
         _grow_or_seed(frontier, model, random)
 

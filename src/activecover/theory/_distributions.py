@@ -206,6 +206,8 @@ class Distribution:
         Where negatives are, with equal weights.
     breaks : str
         Which assumption of the paper it breaks, if any.
+    strays : int
+        How many of the last components are no part of the support, as the paper defines it.
     embed : callable, optional
         Carries points of the intrinsic space into one of more dimensions.
     """
@@ -216,6 +218,7 @@ class Distribution:
     weights: Sequence[float]
     background: Sequence[Shape]
     breaks: str = ""
+    strays: int = 0
     embed: Callable[[Points], Points] | None = None
 
     @property
@@ -261,7 +264,7 @@ class Distribution:
     def contains(self, points: Points) -> Mask:
         """Which points (of the intrinsic space) lie in the positives' support."""
         inside = np.zeros(len(points), bool)
-        for shape in self.components:
+        for shape in self.components[: len(self.components) - self.strays]:
             inside |= shape.contains(points)
         return inside
 
@@ -311,10 +314,9 @@ def _spike(dimensions: int = 2, share: float = 0.5) -> Distribution:
 
 def _outliers(dimensions: int = 2, share: float = 0.5) -> Distribution:
     far = Cube(-8, 8, dimensions)
-    breaks = "a few positives lie where their density vanishes as the pool grows"
-    return Distribution(
-        "outliers", share, [Cube(0, 1, dimensions), far], [0.999, 0.001], [Cube(-8, 8, dimensions)], breaks
-    )
+    breaks = "a few positives lie outside the support"
+    shapes = [Cube(0, 1, dimensions), far]
+    return Distribution("outliers", share, shapes, [0.999, 0.001], [far], breaks, strays=1)
 
 
 def _manifold(dimensions: int = 2, share: float = 0.5, ambient: int = 50) -> Distribution:

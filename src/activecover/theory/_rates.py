@@ -158,7 +158,7 @@ def _passive_cost(points: npt.NDArray[np.float64], positive: npt.NDArray[np.bool
 def _offline_cost(points: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_], sample: int, seed: int) -> int:
     frontier, drawn, asked = _explore(points, positive, sample, seed)
     if positive[drawn].sum() == positive.sum():
-        return asked
+        return int(np.flatnonzero(positive[drawn])[-1]) + 1
     rows = frontier.nearest(len(points)).rows
     return asked + int(np.flatnonzero(positive[rows])[-1]) + 1
 
@@ -166,7 +166,9 @@ def _offline_cost(points: npt.NDArray[np.float64], positive: npt.NDArray[np.bool
 def _active_cost(points: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_], sample: int, seed: int) -> int:
     frontier, drawn, asked = _explore(points, positive, sample, seed)
     left = int(positive.sum() - positive[drawn].sum())
-    return asked + len(frontier.follow(positive, left)) if left else asked
+    if not left:
+        return int(np.flatnonzero(positive[drawn])[-1]) + 1
+    return asked + len(frontier.follow(positive, left))
 
 
 _COSTS: dict[str, Callable[[npt.NDArray[np.float64], npt.NDArray[np.bool_], int, int], int]] = {
@@ -238,11 +240,11 @@ def _fit_one(learner: str, dimension: int, by_size: dict[int, list[float]]) -> F
             values = np.array(by_size[n])
             chosen = values if turn == 0 else values[random.integers(0, len(values), len(values))]
             means.append(chosen.mean())
-        # Below one query there is nothing to take a logarithm of.
-        logs = np.log(np.maximum(means, 1e-9))
-        slopes.append(float(np.polyfit(np.log(sizes), logs, 1)[0]) if len(sizes) > 1 else float("nan"))
+        # Where nothing is left of the cost there is no logarithm, and no exponent.
+        usable = len(sizes) > 1 and min(means) > 0
+        slopes.append(float(np.polyfit(np.log(sizes), np.log(means), 1)[0]) if usable else float("nan"))
         growths.append(means[-1] / means[0] if means[0] > 0 else float("nan"))
-    low, high = np.quantile(slopes[1:], [0.025, 0.975])
+    low, high = np.nanquantile(slopes[1:], [0.025, 0.975]) if not np.isnan(slopes[1:]).all() else (np.nan, np.nan)
     return Fit(learner, dimension, slopes[0], float(low), float(high), theory_exponent(learner, dimension), growths[0])
 
 
@@ -250,12 +252,11 @@ def read_cells(path: Path) -> list[RateCell]:
     """The measurements of a file."""
     kinds = {field.name: {"str": str, "int": int, "float": float}[str(field.type)] for field in fields(RateCell)}
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [
-                RateCell(**{name: kind(record[name]) for name, kind in kinds.items()})
-                for record in csv.DictReader(file)
-                if None not in record.values()  # a last line cut short by a crash is measured again
-            ]
+        # A last line cut short by a crash is measured again.
+        lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
+        return [
+            RateCell(**{name: kind(record[name]) for name, kind in kinds.items()}) for record in csv.DictReader(lines)
+        ]
     except (OSError, ValueError, KeyError, TypeError) as wrong:
         raise InputError(f"{path}: not a file of measured rates ({wrong})") from wrong
 
@@ -270,12 +271,11 @@ class _Writer:
         if self._path is not None:
             try:
                 new = not self._path.exists() or not self._path.stat().st_size
-                torn = not new and not self._path.read_bytes().endswith(b"\n")
+                whole = 0 if new else self._path.read_bytes().rfind(b"\n") + 1
                 self._file = self._path.open("a", newline="", encoding="utf-8")
+                self._file.truncate(whole)
             except OSError as wrong:
                 raise InputError(f"{self._path}: cannot be written ({wrong.strerror})") from wrong
-            if torn:
-                self._file.write("\n")
             self._writer = csv.DictWriter(self._file, [field.name for field in fields(RateCell)], lineterminator="\n")
             if new:
                 self._writer.writeheader()
