@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
+import threadpoolctl
 from threadpoolctl import threadpool_limits
 
 from activecover.errors import InputError
@@ -55,13 +56,22 @@ class _Limit:
         with self._lock:
             self._users += 1
             if self._users == 1:
+                _take_control()
                 self._limit = threadpool_limits(limits=1)
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._users -= 1
             if not self._users:
+                _take_control()
                 self._limit.restore_original_limits()
+
+
+def _take_control() -> None:
+    """Newer versions of threadpoolctl listen to one thread only; here another may lift what one has set."""
+    let_go = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    if let_go is not None:
+        let_go(force=True)
 
 
 _LIMIT = _Limit()
