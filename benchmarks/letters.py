@@ -3,57 +3,37 @@
     python benchmarks/letters.py                       # O and EC on all 26 labels, 100 runs each
     python benchmarks/letters.py --methods all --labels A,E,H,K,S --runs 5
 
-Finished cells are kept in the file named by --cells, so that an interrupted run goes on where it was.
-Exits with 1 if a bound of the comparison does not hold.
+Finished cells are kept in the folder named by --out, and those committed in results/ are taken in first,
+unless --afresh is given. Exits with 1 if a bound of the comparison does not hold.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
-from activecover.bench import METHODS, paper_auc, prepare_trial, run_trial
-from activecover.datasets import load_letters
-from activecover.metrics import auc
+from activecover.bench import METHODS, Grid, make_plan, paper_auc, run_plan
 
+COMMITTED = Path(__file__).resolve().parents[1] / "results" / "cells.csv.gz"
 Cell = tuple[str, str, int]
 
 
-def read_cells(path: Path) -> dict[Cell, float]:
-    if not path.exists():
-        return {}
-    with path.open(newline="") as file:
+def compute(out: Path, labels: list[str], methods: list[str], runs: int, jobs: int, afresh: bool) -> dict[Cell, float]:
+    """AUC of every cell, computed where it is not there yet; NaN where there is no result."""
+    if COMMITTED.exists() and not afresh:
+        with Grid(out, create=True) as grid:
+            grid.include(COMMITTED)
+    run_plan(make_plan(["letters"], labels=labels, methods=methods, runs=runs), out, jobs=jobs)
+    with Grid(out) as grid:
         return {
-            (row["label"], row["method"], int(row["run"])): float(row["auc"])
-            for row in csv.DictReader(file)
-            if row["auc"]
+            (result.cell.label, result.cell.method, result.cell.run): float("nan") if result.auc is None else result.auc
+            for result in grid.results()
+            if result.cell.dataset == "letters"
         }
-
-
-def compute(cells: dict[Cell, float], path: Path, labels: list[str], methods: list[str], runs: int) -> None:
-    """Compute what is missing, run by run, so that all methods of a run share one embedding."""
-    letters = load_letters()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-        path.write_text("label,method,run,auc\n")
-    with path.open("a") as file:
-        for run in range(runs):
-            missing = [(a, m) for m in methods for a in labels if (a, m, run) not in cells]
-            trial = prepare_trial(letters, labels[0], run) if missing else None
-            for label, method in missing:
-                assert trial is not None
-                trace = run_trial(trial, label, method)
-                value = float("nan") if trace.unavailable else auc(trace)
-                cells[label, method, run] = value
-                file.write(f"{label},{method},{run},{value:.4f}\n")
-                file.flush()
-            if missing:
-                print(f"run {run + 1} of {runs}", file=sys.stderr, flush=True)
 
 
 def report(cells: dict[Cell, float], labels: list[str], methods: list[str], runs: int) -> bool:
@@ -97,12 +77,13 @@ def main() -> int:
     parser.add_argument("--labels", default=",".join("ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
     parser.add_argument("--methods", default="O,EC")
     parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--cells", type=Path, default=Path("results/letters-cells.csv"))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("build/grid"))
+    parser.add_argument("--afresh", action="store_true", help="compute all cells, the committed ones too")
     given = parser.parse_args()
     labels = given.labels.split(",")
     methods = list(METHODS) if given.methods == "all" else given.methods.split(",")
-    cells = read_cells(given.cells)
-    compute(cells, given.cells, labels, methods, given.runs)
+    cells = compute(given.out, labels, methods, given.runs, given.jobs, given.afresh)
     return 0 if report(cells, labels, methods, given.runs) else 1
 
 
