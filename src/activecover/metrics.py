@@ -6,6 +6,7 @@ paper's curve and AUC, which look only at positives outside the first sample (ba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -100,12 +101,16 @@ def work_saved(trace: Trace, recall: float = 0.95) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Mean AUC over runs and its error band, both in percent; NaN where no run was available."""
+    """Mean AUC over runs and its error band, both in percent; NaN where no run was available.
+
+    ``failed`` runs had no result, for the reason in ``unavailable``; they do not count in the mean.
+    """
 
     mean: float
     band: float
     runs: int
     unavailable: str | None = None
+    failed: int = 0
 
     @property
     def available(self) -> bool:
@@ -118,19 +123,18 @@ def score(traces: Sequence[Trace]) -> Score:
 
     Runs in which the learner's rule could not be used do not count.
     """
-    good = [trace for trace in traces if trace.unavailable is None]
-    if not good:
-        reason = traces[0].unavailable if traces else "no runs"
-        return Score(float("nan"), float("nan"), 0, reason)
-    curves = np.array([recall_by_batch(trace) for trace in good])
-    return score_of_curves(curves)
+    reasons = [trace.unavailable for trace in traces if trace.unavailable is not None]
+    return score_of_curves([recall_by_batch(trace) for trace in traces if trace.unavailable is None], reasons)
 
 
-def score_of_curves(curves: npt.NDArray[np.float64]) -> Score:
-    """The score of runs given as one curve per row."""
-    runs = len(curves)
-    spread = curves.std(axis=0, ddof=1).mean() if runs > 1 else float("nan")
-    return Score(float(curves.mean()), _NORMAL_95 * float(spread) / np.sqrt(runs), runs)
+def score_of_curves(curves: Sequence[Sequence[float] | npt.NDArray[np.float64]], reasons: Sequence[str] = ()) -> Score:
+    """The score of runs given as their curves, and of those that failed as their reasons."""
+    reason, runs = (reasons[0] if reasons else None), len(curves)
+    if not runs:
+        return Score(float("nan"), float("nan"), 0, reason or "no runs", len(reasons))
+    table = np.array(curves)
+    spread = table.std(axis=0, ddof=1).mean() if runs > 1 else float("nan")
+    return Score(float(table.mean()), _NORMAL_95 * float(spread) / math.sqrt(runs), runs, reason, len(reasons))
 
 
 def ties(scores: Mapping[str, Score]) -> set[str]:

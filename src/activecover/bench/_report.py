@@ -32,19 +32,16 @@ class Row:
 def summarise(results: Iterable[Result]) -> dict[Task, dict[str, Score]]:
     """Scores by task and method, tasks and methods in the paper's order."""
     curves: dict[tuple[Task, str], list[tuple[float, ...]]] = defaultdict(list)
-    reasons: dict[tuple[Task, str], str] = {}
+    reasons: dict[tuple[Task, str], list[str]] = defaultdict(list)
     for result in results:
         key = ((result.cell.dataset, result.cell.label), result.cell.method)
         if result.curve is None:
-            reasons[key] = result.reason or "not available"
-            curves.setdefault(key, [])
+            reasons[key].append(result.reason or "not available")
         else:
             curves[key].append(result.curve)
     scores: dict[Task, dict[str, Score]] = defaultdict(dict)
-    for task, method in sorted(curves, key=_in_order):
-        found = curves[task, method]
-        missing = Score(float("nan"), float("nan"), 0, reasons.get((task, method)))
-        scores[task][method] = score_of_curves(np.array(found)) if found else missing
+    for task, method in sorted({*curves, *reasons}, key=_in_order):
+        scores[task][method] = score_of_curves(curves[task, method], reasons[task, method])
     return dict(scores)
 
 

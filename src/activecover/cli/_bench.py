@@ -244,6 +244,10 @@ def _text_table(rows: Sequence[Row]) -> None:
     out().print(shown)
     counts = sorted({row.score.runs for row in rows if row.score.available})
     runs = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0] if counts else 0}"
+    for row in rows:
+        if row.score.failed and row.score.available:
+            text = f"{row.dataset} {row.label} {row.method}: {row.score.failed} more without a result ({row.score.unavailable})"
+            out().print(text, markup=False)
     best = "bold" if terminal else "*"
     out().print(
         f"AUC in percent ± 95 % band over {runs} runs; {best} = best or tied with the best; NA = no fit", markup=False
@@ -308,7 +312,7 @@ def _figure(value: float) -> float | None:
 def _plain(row: Row) -> dict[str, object]:
     return {
         "dataset": row.dataset, "label": row.label, "method": row.method, "auc": _figure(row.score.mean),
-        "band": _figure(row.score.band), "runs": row.score.runs, "best": row.best, "reason": row.score.unavailable,
+        "band": _figure(row.score.band), "runs": row.score.runs, "best": row.best, "reason": row.score.unavailable, "failed": row.score.failed,
     }  # fmt: skip
 
 
