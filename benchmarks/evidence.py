@@ -1,14 +1,17 @@
 """Run the full counts and write what was measured to docs/evidence.md.
 
-    python benchmarks/evidence.py
+    python benchmarks/evidence.py            # all steps
+    python benchmarks/evidence.py rates core # those whose title has one of the words
 
-Finished cells of the protocol and of the rates are kept in results/, so that an interrupted run goes on
-where it was. Delete them to measure everything anew. Exits with 1 if a step failed; the page says which.
+Each step's answer is kept in results/evidence.json as soon as it is there, and the page is written anew: an
+interrupted run loses the step under way, and finished cells of the protocol and of the rates are kept in
+results/ besides. Exits with 1 if a step failed; the page says which.
 """
 
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
 import re
@@ -16,12 +19,14 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "evidence.md"
+KEPT = ROOT / "results" / "evidence.json"
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -38,10 +43,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Result:
-    step: Step
+    """What a step printed, on which day and with which versions."""
+
     code: int
     output: str
     seconds: float
+    made: str
 
 
 RATES = (
@@ -59,7 +66,7 @@ STEPS = (
         ("benchmarks/letters.py", "--methods", "all", "--labels", "A,E,H,K,S", "--runs", "5"),
     ),
     Step("Speed and exactness of the core", ("benchmarks/core.py",)),
-    Step("Speed and exactness of the tree in few dimensions", ("benchmarks/low_dimension.py",)),
+    Step("Speed and exactness of the tree in few dimensions", ("benchmarks/low_dimension.py", "--steps", "3000")),
     Step("Speed of the one-class scores, and two jobs against one", ("benchmarks/one_class.py",)),
     Step("Rates in 1, 2 and 3 dimensions", RATES),
     Step("Rates on a sheet of 2 dimensions in 50", INTRINSIC),
@@ -80,7 +87,7 @@ def run(step: Step) -> Result:
         cwd=ROOT, env={**os.environ, **step.environment}, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     print(done.stdout, file=sys.stderr, flush=True)
-    return Result(step, done.returncode, clean(done.stdout), time.monotonic() - started)
+    return Result(done.returncode, clean(done.stdout), round(time.monotonic() - started), made())
 
 
 def clean(text: str) -> str:
@@ -94,36 +101,49 @@ def clean(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()).strip()
 
 
-def page(results: list[Result]) -> str:
+def made() -> str:
+    """The day, and the versions that a result rests on."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    system = f"{platform.system()} {platform.machine()}, {cores} core{'s' if cores != 1 else ''}"
+    return f"{today}, activecover {version('activecover')}, Python {platform.python_version()}, {versions}; {system}"
+
+
+def page(results: Mapping[str, Result]) -> str:
     lines = [
         "# Evidence",
         "",
         "Written by `make deep`; do not edit. Each part shows a command and what it printed. Runs of the",
-        "protocol and of the rates that an earlier call had finished are not measured again.",
-        "",
-        f"- {today}, activecover {version('activecover')}, Python {platform.python_version()}, {versions}",
-        f"- {platform.system()} {platform.machine()}, {cores} core{'s' if cores != 1 else ''}",
+        "protocol and of the rates that an earlier call had finished are not measured again. Times are of one busy",
+        "machine: only their ratios mean anything elsewhere.",
     ]
-    for result in results:
+    for step in STEPS:
+        lines += ["", f"## {step.title}", ""]
+        if step.title not in results:
+            lines.append(f"`{step.shown()}`: not run yet")
+            continue
+        result = results[step.title]
         verdict = "passed" if result.code == 0 else f"FAILED (exit code {result.code})"
-        lines += [
-            "",
-            f"## {result.step.title}",
-            "",
-            f"`{result.step.shown()}`: {verdict}, {result.seconds:.0f} s",
-        ]
+        lines += [f"`{step.shown()}`: {verdict}, {result.seconds:.0f} s", "", f"{result.made}."]
         lines += ["", "```text", result.output or "(no output)", "```"]
     return "\n".join(lines) + "\n"
 
 
 def main() -> int:
-    results = [run(step) for step in STEPS]
-    PAGE.write_text(page(results), encoding="utf-8")
+    words = [word.lower() for word in sys.argv[1:]]
+    results: dict[str, Result] = {}
+    if KEPT.exists():
+        results = {title: Result(**kept) for title, kept in json.loads(KEPT.read_text(encoding="utf-8")).items()}
+    for step in STEPS:
+        if words and not any(word in step.title.lower() for word in words):
+            continue
+        results[step.title] = run(step)
+        kept = {title: asdict(result) for title, result in results.items()}
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        PAGE.write_text(page(results), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)}")
-    return 0 if all(result.code == 0 for result in results) else 1
+    return 0 if all(result.code == 0 for result in results.values()) else 1
 
 
 if __name__ == "__main__":

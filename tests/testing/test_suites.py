@@ -23,7 +23,7 @@ class FloatProducts(ExactFrontier):
 
     def nearest(self, k, without=()):
         found = super().nearest(len(self._open), without)
-        points, positives = self._pool.vectors[found.rows], self._positives
+        points, positives = self._pool.vectors[found.rows], self._known.vectors
         products = (points**2).sum(1)[:, None] + (positives**2).sum(1) - 2 * points @ positives.T
         distances = products.min(axis=1, initial=np.inf)
         order = np.lexsort((found.rows, distances))[:k]

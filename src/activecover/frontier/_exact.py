@@ -15,6 +15,51 @@ _PRODUCT_BYTES = 1 << 23
 _BLOCK_ROWS = 4096
 
 
+class _Positives:
+    """Keys, vectors and squared lengths of the positives, in arrays that grow in place."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._places: dict[int, None] = {}
+        self._keys = np.zeros(8, np.int64)
+        self._vectors = np.zeros((8, dimensions), np.float32)
+        self._squares = np.zeros(8)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._places
+
+    @property
+    def keys(self) -> npt.NDArray[np.int64]:
+        return self._keys[: len(self)]
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        return self._vectors[: len(self)]
+
+    @property
+    def squares(self) -> npt.NDArray[np.float64]:
+        return self._squares[: len(self)]
+
+    def add(self, keys: Rows, vectors: npt.NDArray[np.float32]) -> None:
+        first, total = len(self), len(self) + len(keys)
+        while len(self._keys) < total:
+            self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
+            self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
+            self._squares = np.concatenate([self._squares, np.zeros_like(self._squares)])
+        self._keys[first:total], self._vectors[first:total] = keys, vectors
+        self._squares[first:total] = _kernel.squares(vectors)
+        self._places.update(dict.fromkeys(keys.tolist()))
+
+    def drop(self, keys: Rows) -> None:
+        kept = np.flatnonzero(~np.isin(self.keys, keys))
+        self._keys[: len(kept)], self._vectors[: len(kept)] = self._keys[kept], self._vectors[kept]
+        self._squares[: len(kept)] = self._squares[kept]
+        for key in keys.tolist():
+            del self._places[key]
+
+
 class ExactFrontier(Frontier):
     """Distance to the nearest positive of every open row, and which positive that is.
 
@@ -46,33 +91,29 @@ class ExactFrontier(Frontier):
         self._squares = np.zeros(0)
         self._squared = np.zeros(0)
         self._sources = np.zeros(0, np.int64)
-        self._keys = np.zeros(0, np.int64)
-        self._positives = np.zeros((0, pool.dimensions), np.float32)
-        self._positive_squares = np.zeros(0)
+        self._known = _Positives(pool.dimensions)
         self.extend()
 
     @property
     def positives(self) -> int:
         self._close_erased()
-        return len(self._keys)
+        return len(self._known)
 
     def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
         new = np.asarray(keys, np.int64)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
-        if len(np.unique(new)) != len(new) or np.isin(new, self._keys).any():
+        if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
             raise InputError("a positive can be added once only: remove it before adding it again")
-        first = len(self._keys)
-        self._keys = np.concatenate([self._keys, new])
-        self._positives = np.concatenate([self._positives, matrix])
-        self._positive_squares = np.concatenate([self._positive_squares, _kernel.squares(matrix)])
+        first = len(self._known)
+        self._known.add(new, matrix)
         self._improve(self._open_rows(), slice(first, None))
 
     def remove(self, keys: RowsLike) -> None:
         self._close_erased()
         gone = np.asarray(keys, np.int64)
-        known = np.isin(gone, self._keys)
-        if not known.all():
-            raise InputError(f"positive {gone[~known][0]} is not known here")
+        for key in gone.tolist():
+            if key not in self._known:
+                raise InputError(f"positive {key} is not known here")
         self._drop(gone)
 
     def retire(self, rows: RowsLike) -> None:
@@ -119,16 +160,14 @@ class ExactFrontier(Frontier):
         if self._erasures != self._pool.erasures:
             self._erasures = self._pool.erasures
             self.retire(np.flatnonzero(self._open & self._pool.withdrawn[: len(self._open)]))
-            inside = self._keys[self._keys >= 0]
+            inside = self._known.keys[self._known.keys >= 0]
             self._drop(inside[self._pool.withdrawn[inside]])
 
     def _drop(self, gone: Rows) -> None:
         """Forget positives, and find the nearest of the others for the rows that they were nearest to."""
         if not len(gone):
             return
-        keep = ~np.isin(self._keys, gone)
-        self._keys, self._positives = self._keys[keep], self._positives[keep]
-        self._positive_squares = self._positive_squares[keep]
+        self._known.drop(gone)
         rows = np.flatnonzero(self._open)
         self._recompute(rows[np.isin(self._sources[rows], gone)])
 
@@ -139,12 +178,12 @@ class ExactFrontier(Frontier):
 
     def _improve(self, rows: Rows, new: slice) -> None:
         """Compare rows with some of the positives and keep what is nearer."""
-        keys = self._keys[new]
+        keys = self._known.keys[new]
         if not len(keys) or not len(rows):
             return
         step = max(64, min(_BLOCK_ROWS, _PRODUCT_BYTES // (4 * len(keys))))
         parts = [rows[start : start + step] for start in range(0, len(rows), step)]
-        positives, squares = self._positives[new], self._positive_squares[new]
+        positives, squares = self._known.vectors[new], self._known.squares[new]
 
         def work(part: Rows) -> None:
             vectors = self._gather(part)

@@ -131,12 +131,12 @@ class PrunedFrontier(ExactFrontier):
         self._limit(rows)
 
     def _improve(self, rows: Rows, new: slice) -> None:
-        keys = self._keys[new]
+        keys = self._known.keys[new]
         if not self._ready or len(keys) > MOST_SCANS:
             super()._improve(rows, new)
             self._limit(rows)
             return
-        positives = self._positives[new]
+        positives = self._known.vectors[new]
         for place in range(len(keys)):
             self._scan(positives, place, int(keys[place]))
 
