@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ def _torch() -> Any:
     return require("torch", extra="torch", purpose="convolutional networks")
 
 
-class _Convolutional:
+class _Convolutional(ABC):
     """Glorot-uniform weights, zero biases, Adam, cross-entropy; no batch norm, no dropout.
 
     Parameters
@@ -84,11 +85,13 @@ class _Convolutional:
                     watch(min(start + _INFERENCE_BATCH, len(inputs)), len(inputs))
         return vectors
 
+    @abstractmethod
     def _body(self, shape: tuple[int, ...]) -> Any:
-        raise NotImplementedError
+        """The layers up to the vectors."""
 
+    @abstractmethod
     def _width(self) -> int:
-        raise NotImplementedError
+        """Dimensions of the vectors."""
 
     def _tensor(self, inputs: npt.NDArray[Any]) -> Any:
         torch = _torch()

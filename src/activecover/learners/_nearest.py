@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,8 +19,9 @@ class _NearestPositive(Learner):
         self.explore = explore
         self.frontier = frontier
 
+    @abstractmethod
     def _counts(self, labels: Labels) -> Rows:
-        raise NotImplementedError
+        """Which of some labels' rows are positives to be near to."""
 
     def _reset(self) -> None:
         self.frontier_: Frontier = choose_frontier(self.pool_, self.frontier)
