@@ -34,9 +34,9 @@ class Forgetful(ExactFrontier):
     """Removing a positive leaves its distances behind."""
 
     def remove(self, keys):
-        kept = self._squared.copy(), self._sources.copy()
+        kept = self._values.copy(), self._sources.copy()
         super().remove(keys)
-        self._squared, self._sources = kept
+        self._values, self._sources = kept
 
 
 class NeverReopens(ExactFrontier):

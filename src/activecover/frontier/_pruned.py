@@ -121,7 +121,7 @@ class PrunedFrontier(ExactFrontier):
 
     def _limit(self, rows: Rows) -> None:
         if self._ready:
-            kernel.set_limits(rows, self._squared, self._open, self._errors, self._limits)
+            kernel.set_limits(rows, self._values, self._open, self._errors, self._limits)
 
     def _recompute(self, rows: Rows) -> None:
         # These rows have lost their distances, and with them their limits: products know no limits.
@@ -130,11 +130,11 @@ class PrunedFrontier(ExactFrontier):
         self._ready = ready
         self._limit(rows)
 
-    def _improve(self, rows: Rows, new: slice) -> None:
+    def _improve(self, rows: Rows | None, new: slice) -> None:
         keys = self._known.keys[new]
         if not self._ready or len(keys) > MOST_SCANS:
             super()._improve(rows, new)
-            self._limit(rows)
+            self._limit(np.arange(len(self._open)) if rows is None else rows)
             return
         positives = self._known.vectors[new]
         for place in range(len(keys)):
@@ -155,10 +155,10 @@ class PrunedFrontier(ExactFrontier):
             stop = min(start + step, total)
             count = kernel.scan(
                 vectors, self._first, self._rest, self._limits, start, stop, point, positives, place, key,
-                self._plan, self._squared, self._sources, self._changed,
+                self._plan, self._values, self._sources, self._changed,
             )  # fmt: skip
             kernel.set_limits(
-                self._changed[start : start + count], self._squared, self._open, self._errors, self._limits
+                self._changed[start : start + count], self._values, self._open, self._errors, self._limits
             )
 
         for_each(work, list(range(0, total, step)))

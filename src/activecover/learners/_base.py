@@ -106,7 +106,7 @@ class Learner(ABC):
         """
         self.pool_ = pool
         self.seed_ = seed
-        self.outside_ = np.zeros((0, pool.dimensions), np.float32) if outside is None else outside
+        self.outside_ = pool.take([]) if outside is None else outside
         self.closed_ = pool.withdrawn.copy()
         self._open = int((~self.closed_).sum())
         self._erasures = pool.erasures

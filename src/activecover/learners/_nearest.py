@@ -33,7 +33,7 @@ class _NearestPositive(Learner):
         self.frontier_.retire(labels.rows)
         new = self._still_there(self._counts(labels))
         if len(new):
-            self.frontier_.add(new, self.pool_.vectors[new])
+            self.frontier_.add(new, self.pool_.take(new))
 
     def _unfold(self, gone: Labels) -> None:
         counted = self._still_there(self._counts(gone))

@@ -118,6 +118,10 @@ class Pool:
         """The rows of some ids; an unknown one is named."""
         return np.array([self._row(name) for name in ids], dtype=np.int64)
 
+    def take(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
+        """The stored vectors of some rows, as a frontier takes them."""
+        return np.asarray(self._vectors[np.asarray(rows, np.int64)])
+
     def content(self, row: int) -> dict[str, Any]:
         """What to show a person for one row."""
         return {name: values[row] for name, values in self.contents.items()}

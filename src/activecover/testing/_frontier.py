@@ -82,7 +82,7 @@ def _random_call(frontier: Frontier, model: BruteForce, random: np.random.Genera
     choice = random.integers(7)
     if choice <= 1:
         keys = [int(row) for row in some if int(row) not in model.positives and not pool.withdrawn[row]]
-        frontier.add(keys, pool.vectors[keys])
+        frontier.add(keys, pool.take(keys))
         model.positives.update({key: pool.vectors[key].astype(np.float64) for key in keys})
     elif choice == 2 and model.positives:
         keys = random.permutation(list(model.positives))[: int(random.integers(1, 4))].tolist()

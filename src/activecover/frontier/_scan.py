@@ -1,0 +1,187 @@
+"""What all scans share: a value per row, the smaller the nearer, kept up to date with the positives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike
+from activecover.pool import Pool
+
+
+class Positives:
+    """Keys and vectors of the positives, in arrays that grow in place."""
+
+    def __init__(self, empty: npt.NDArray[Any]) -> None:
+        self._places: dict[int, None] = {}
+        self._keys = np.zeros(8, np.int64)
+        self._vectors = np.zeros((8, *empty.shape[1:]), empty.dtype)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._places
+
+    @property
+    def keys(self) -> npt.NDArray[np.int64]:
+        return self._keys[: len(self)]
+
+    @property
+    def vectors(self) -> npt.NDArray[Any]:
+        return self._vectors[: len(self)]
+
+    def add(self, keys: Rows, vectors: npt.NDArray[Any]) -> None:
+        first, total = len(self), len(self) + len(keys)
+        while len(self._keys) < total:
+            self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
+            self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
+        self._keys[first:total], self._vectors[first:total] = keys, vectors
+        self._places.update(dict.fromkeys(keys.tolist()))
+
+    def drop(self, keys: Rows) -> None:
+        kept = np.flatnonzero(~np.isin(self.keys, keys))
+        self._keys[: len(kept)], self._vectors[: len(kept)] = self._keys[kept], self._vectors[kept]
+        for key in keys.tolist():
+            del self._places[key]
+
+
+class ScanFrontier(Frontier):
+    """Base of the frontiers that keep a value per row: how far its nearest positive is, and which that is.
+
+    A subclass writes ``_improve`` (compare rows with some positives), and says how a value becomes a
+    distance (``_distances``) and what it derives from new rows (``_take_in``).
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._erasures = pool.erasures
+        self._open = np.zeros(0, bool)
+        self._values = np.zeros(0)
+        self._sources = np.zeros(0, np.int64)
+        self._known = Positives(pool.take([]))
+        self.extend()
+
+    @property
+    def positives(self) -> int:
+        self._close_erased()
+        return len(self._known)
+
+    def add(self, keys: RowsLike, vectors: npt.NDArray[Any]) -> None:
+        new = np.asarray(keys, np.int64)
+        if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
+            raise InputError("a positive can be added once only: remove it before adding it again")
+        self._close_erased()
+        first = len(self._known)
+        self._known.add(new, vectors)
+        self._improve(None, slice(first, None))
+
+    def remove(self, keys: RowsLike) -> None:
+        self._close_erased()
+        gone = np.asarray(keys, np.int64)
+        for key in gone.tolist():
+            if key not in self._known:
+                raise InputError(f"positive {key} is not known here")
+        self._drop(gone)
+
+    def retire(self, rows: RowsLike) -> None:
+        chosen = np.asarray(rows, np.int64)
+        self._open[chosen] = False
+        self._values[chosen] = np.inf
+        self._sources[chosen] = NO_KEY
+
+    def restore(self, rows: RowsLike) -> None:
+        chosen = np.unique(np.asarray(rows, np.int64))
+        chosen = chosen[~self._open[chosen] & ~self._pool.withdrawn[chosen]]
+        self._open[chosen] = True
+        self._recompute(chosen)
+
+    def extend(self) -> None:
+        self._close_erased()
+        first, total = len(self._open), len(self._pool)
+        self._open = np.concatenate([self._open, ~self._pool.withdrawn[first:]])
+        self._values = np.concatenate([self._values, np.full(total - first, np.inf)])
+        self._sources = np.concatenate([self._sources, np.full(total - first, NO_KEY)])
+        self._take_in(first, total)
+        self._improve(first + np.flatnonzero(self._open[first:]), slice(None))
+
+    def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
+        self._close_erased()
+        left_out = np.asarray(without, np.int64)
+        # Asking for as many more as are left out keeps this free of copies and of side effects.
+        rows = smallest(self._values, k + len(left_out))
+        if len(left_out):
+            rows = rows[~np.isin(rows, left_out)][:k]
+        return Nearest(rows, self._distances(self._values[rows]), self._sources[rows])
+
+    @abstractmethod
+    def _improve(self, rows: Rows | None, new: slice) -> None:
+        """Compare rows (ascending; None: all that are open) with some positives and keep what is nearer."""
+
+    def _distances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The distances that some values stand for."""
+        return values
+
+    def _take_in(self, first: int, total: int) -> None:
+        """Compute what is needed of the rows ``first`` to ``total``, which are new."""
+
+    def _close_erased(self) -> None:
+        """Close rows that were erased since this was last looked at."""
+        if self._erasures != self._pool.erasures:
+            self._erasures = self._pool.erasures
+            self.retire(np.flatnonzero(self._open & self._pool.withdrawn[: len(self._open)]))
+            inside = self._known.keys[self._known.keys >= 0]
+            self._drop(inside[self._pool.withdrawn[inside]])
+
+    def _drop(self, gone: Rows) -> None:
+        """Forget positives, and find the nearest of the others for the rows that they were nearest to."""
+        if not len(gone):
+            return
+        self._known.drop(gone)
+        self._recompute(np.flatnonzero(np.isin(self._sources, gone)))
+
+    def _recompute(self, rows: Rows) -> None:
+        self._values[rows] = np.inf
+        self._sources[rows] = NO_KEY
+        self._improve(rows, slice(None))
+
+
+def row_blocks(rows: Rows | None, is_open: npt.NDArray[np.bool_], step: int) -> list[tuple[int, int, Rows | None]]:
+    """Rows in blocks of at most ``step``: first, last + 1, and which where not all in between are meant.
+
+    With ``rows`` None all open rows are meant; which those are is for :func:`rows_of` to say, when a
+    block's turn comes, so that nothing as long as the pool is made.
+    """
+    if rows is None:
+        return [(start, min(start + step, len(is_open)), None) for start in range(0, len(is_open), step)]
+    return [
+        (int(part[0]), int(part[-1]) + 1, part)
+        for part in (rows[start : start + step] for start in range(0, len(rows), step))
+    ]
+
+
+def rows_of(block: tuple[int, int, Rows | None], is_open: npt.NDArray[np.bool_]) -> Rows:
+    """The rows that a block means."""
+    start, stop, rows = block
+    return start + np.flatnonzero(is_open[start:stop]) if rows is None else rows
+
+
+def smallest(values: npt.NDArray[np.float64], k: int) -> Rows:
+    """Places of the ``k`` smallest finite values, ascending, ties by the lower place."""
+    if k < 1 or not len(values):
+        return np.zeros(0, np.int64)
+    if k == 1:
+        place = int(values.argmin())
+        return np.array([place] if np.isfinite(values[place]) else [], np.int64)
+    k = min(k, len(values))
+    largest = np.partition(values, k - 1)[k - 1]
+    below = np.flatnonzero(values < largest)
+    tied = np.flatnonzero(values == largest)[: k - len(below)] if np.isfinite(largest) else below[:0]
+    places = np.concatenate([below, tied])
+    order = np.lexsort((places, values[places]))
+    chosen: Rows = places[order]
+    return chosen
