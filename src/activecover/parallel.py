@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
@@ -84,12 +84,15 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return _LIMIT
 
 
-def for_each(work: Callable[[T], None], parts: Sequence[T]) -> None:
-    """Run ``work`` on every part, on several threads where there are several parts."""
+def for_each(work: Callable[[T], None], parts: Sequence[T], *, blas: bool = True) -> None:
+    """Run ``work`` on every part, on several threads where there are several parts.
+
+    While it runs BLAS is kept to one thread per part; work that needs no BLAS says so and saves that.
+    """
     threads = min(thread_count(), len(parts))
     if threads < 2:
         for part in parts:
             work(part)
         return
-    with one_blas_thread():
+    with one_blas_thread() if blas else nullcontext():
         list(_executor(os.getpid(), threads).map(work, parts))

@@ -3,15 +3,59 @@
 import numpy as np
 import pytest
 
-from activecover.frontier import ExactFrontier, PrunedFrontier
+from activecover.frontier import ExactFrontier, PrunedFrontier, _pruned
 from activecover.learners import ExploreCommit
 from activecover.pool import Pool
 from activecover.simulate import cover
 from activecover.testing import check_frontier, check_learner
 
 
-def test_contract():
-    check_frontier(PrunedFrontier, rounds=60)
+@pytest.fixture(params=[(1024, 24), (2, 24), (2, 1), (1, 0)], ids=lambda sizes: f"front-{sizes[0]}-scans-{sizes[1]}")
+def sizes(request, monkeypatch):
+    """A front so small that a handful of rows already has to be caught up with, and every way to add positives."""
+    front, scans = request.param
+    monkeypatch.setattr(_pruned, "_FRONT", front)
+    monkeypatch.setattr(_pruned, "_CROWD", 4 * front)
+    monkeypatch.setattr(_pruned, "MOST_SCANS", scans)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_contract(sizes, half):
+    check_frontier(lambda pool: PrunedFrontier(pool, half), rounds=40)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_more_rows_enter_at_once_than_there_is_room_for(half, monkeypatch):
+    monkeypatch.setattr(_pruned, "_ROOM", 1)
+    monkeypatch.setattr(_pruned, "_FRONT", 3)
+    monkeypatch.setattr(_pruned, "_CROWD", 12)
+    check_frontier(lambda pool: PrunedFrontier(pool, half), rounds=40, seed=1)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_points_far_outside_the_sample_are_found_in_their_place(half, monkeypatch):
+    monkeypatch.setattr(_pruned, "_FRONT", 4)
+    random = np.random.default_rng(0)
+    points = random.normal(size=(400, 20))
+    points[100:110] *= 1e6
+    points[110:120] *= 1e-6
+    pool = Pool(points)
+    frontiers = [PrunedFrontier(pool, half), ExactFrontier(pool)]
+    far = pool.encode(random.normal(size=(3, 20)) * 1e9)
+    for frontier in frontiers:
+        frontier.add([-1, -2, -3], far)
+        frontier.add([105, 3, 112], pool.take([105, 3, 112]))
+    orders = [frontier.nearest(400).rows.tolist() for frontier in frontiers]
+    assert orders[0] == orders[1]
+
+
+def test_positives_from_outside_wait_for_the_first_rows():
+    pool = Pool(np.ones((2, 3))).without([0, 1])
+    frontier = PrunedFrontier(pool)
+    frontier.add([-1], pool.encode([[0.0, 0.0, 0.0]]))
+    pool.extend([[5.0, 0, 0], [1.0, 0, 0]])
+    frontier.extend()
+    assert frontier.nearest(5).rows.tolist() == [3, 2]
 
 
 def test_a_learner_on_it_keeps_its_contract():

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from activecover.frontier import _kernel
 from activecover.frontier._base import Rows
-from activecover.frontier._scan import ScanFrontier, row_blocks, rows_of
+from activecover.frontier._scan import ScanFrontier, longer, row_blocks, rows_of
 from activecover.parallel import for_each
 from activecover.pool import Pool
 
@@ -47,7 +47,7 @@ class ExactFrontier(ScanFrontier):
         return np.sqrt(values)
 
     def _take_in(self, first: int, total: int) -> None:
-        self._squares = np.concatenate([self._squares, np.empty(total - first)])
+        self._squares = longer(self._squares, np.empty(total - first))
         for start in range(first, total, _BLOCK_ROWS):
             block = slice(start, min(start + _BLOCK_ROWS, total))
             self._squares[block] = _kernel.squares(self._pool.vectors[block])

@@ -1,66 +1,86 @@
-"""The backend for tens to hundreds of dimensions, one positive at a time: a scan that mostly looks away."""
+"""The backend for tens to hundreds of dimensions: a scan that mostly looks away."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from activecover.frontier import _pruned_kernel as kernel
-from activecover.frontier._base import Rows, RowsLike
+from activecover.frontier._base import NO_KEY, Nearest, Rows, RowsLike
 from activecover.frontier._exact import ExactFrontier
+from activecover.frontier._locked import one_at_a_time
+from activecover.frontier._scan import longer, smallest
 from activecover.parallel import for_each, thread_count
 from activecover.pool import Pool, blocks
 
-_FIRST = 8
+_LEAD = 8
 _PREFIX = 40
 _SAMPLE = 20_000
 #: With more new positives than this at once, blocked products are quicker.
-MOST_SCANS = 12
+MOST_SCANS = 24
+#: How many rows to have within reach, roughly, and when there are too many.
+_FRONT = 1024
+_CROWD = 16 * _FRONT
+_ROOM = 1 << 16
+_BEYOND_NOTHING = np.float32(-1.0)
+_FROM_NOTHING = np.float32(-0.5)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Rotation:
-    """Leading principal axes: a short prefix of the rotated coordinates carries most of a distance."""
+    """Leading principal axes, scaled so that nearly all rows lie in the unit ball.
+
+    A few of the rotated coordinates carry most of a distance. They are cut off at one: no two points
+    come farther apart by that, so a distance between rotated points is never more than the true one,
+    but for ``error``, what rounding may add.
+    """
 
     centre: npt.NDArray[np.float64]
-    axes: npt.NDArray[np.float32]
-    #: The rotated coordinates of a row err by at most this, relative to its distance from the centre.
+    axes: npt.NDArray[np.float64]
+    scale: float
     error: float
 
     @classmethod
-    def of(cls, vectors: npt.NDArray[np.float32], rows: Rows, width: int) -> _Rotation:
+    def of(cls, vectors: npt.NDArray[np.float32], rows: Rows, width: int, half: bool) -> _Rotation:
         sample = vectors[rows[:: max(1, len(rows) // _SAMPLE)]].astype(np.float64)
         centre = sample.mean(axis=0)
-        _, axes = np.linalg.eigh((sample - centre).T @ (sample - centre))
-        dimensions = vectors.shape[1]
-        # Rounding of the axes, of the centred row, and of a float32 product of so many terms.
-        unit = 2.0**-24
-        error = np.sqrt(width) * (dimensions + 8) * unit * 1.01
-        return cls(centre, np.ascontiguousarray(axes[:, ::-1][:, :width], np.float32), float(error))
+        sample -= centre
+        _, axes = np.linalg.eigh(sample.T @ sample)
+        scale = float(np.sqrt((sample**2).sum(axis=1).max())) or 1.0
+        # Both ends are rounded: a positive to float32, a row to that or to float16 (and there, near zero, to
+        # the nearest multiple of 2**-24).
+        error = 1.01 * np.sqrt(width) * ((2.0**-11 + 2.0**-25 if half else 2.0**-24) + 2.0**-24)
+        return cls(centre, np.ascontiguousarray(axes[:, ::-1][:, :width]) / scale, scale, float(error))
 
-    def apply(self, vectors: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-        """Rotated coordinates of rows, and their distances from the centre."""
-        centred = vectors.astype(np.float64) - self.centre
-        return centred.astype(np.float32) @ self.axes, np.sqrt((centred**2).sum(axis=1))
+    def apply(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Rotated coordinates of rows."""
+        rotated = (vectors.astype(np.float64) - self.centre) @ self.axes
+        return np.clip(rotated, -1.0, 1.0, out=rotated).astype(np.float32)
 
 
 class PrunedFrontier(ExactFrontier):
-    """The exact frontier for single positives among many rows of tens to hundreds of dimensions.
+    """The exact frontier for many rows of tens to hundreds of dimensions.
 
     Rows are rotated once so that a few coordinates carry most of every distance. A new positive scans
-    those few coordinates of all rows; only where the sum so far could still beat the row's present
-    distance is the exact distance computed. Batches of positives go through blocked products.
+    those few coordinates of all rows. A row that stays out of reach (beyond the next thousand proposals
+    or so) is not compared: it is noted how near it may have come, and since which positive; when its
+    turn comes nearer, it catches up. Rows within reach are always exact. Batches of positives go through
+    blocked products.
 
     Parameters
     ----------
     pool : Pool
         The rows; those that were withdrawn are closed from the start.
+    half : bool
+        Keep the leading coordinates only, in float16: a quarter of the memory beside the pool, for pools
+        that are mapped from a file or barely fit. The answers are the same.
 
     Notes
     -----
-    Beside the pool it holds 40 float32 coordinates per row (fewer in fewer dimensions).
+    Memory per row beside the pool: 193 bytes, 49 with ``half``.
 
     Examples
     --------
@@ -72,93 +92,226 @@ class PrunedFrontier(ExactFrontier):
     array([1, 2])
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._ready = False
+    def __init__(self, pool: Pool, half: bool = False) -> None:
+        self._lock = threading.RLock()
+        self._half = half
+        self._leading = min(_LEAD, pool.dimensions)
+        self._width = self._leading if half else min(_PREFIX, pool.dimensions)
+        self._rotation: _Rotation | None = None
+        self._lead = np.zeros((self._leading, 0), np.uint16 if half else np.float32)
+        self._rest = np.zeros((0, self._width - self._leading), np.float32)
+        self._limits = np.zeros(0, np.float32)
+        #: From which positive on a row has to be compared; -1 where its value is exact.
+        self._pending = np.zeros(0, np.int32)
+        self._points = np.zeros((8, self._width), np.float32)
+        #: Rows with limits up to this are exact, and in the front (beside some that were closed since).
+        self._reach = _BEYOND_NOTHING
+        self._front = np.zeros(0, np.int64)
+        self._entered = np.empty((thread_count(), _ROOM), np.int64)
         super().__init__(pool)
-        self._rotate()
 
+    @one_at_a_time
+    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
+        super().add(keys, vectors)
+
+    @one_at_a_time
+    def remove(self, keys: RowsLike) -> None:
+        super().remove(keys)
+
+    @one_at_a_time
     def retire(self, rows: RowsLike) -> None:
         super().retire(rows)
-        self._limit(np.asarray(rows, np.int64))
+        chosen = np.asarray(rows, np.int64)
+        self._limits[chosen] = -1.0
+        self._pending[chosen] = -1
 
+    @one_at_a_time
     def restore(self, rows: RowsLike) -> None:
+        # Those that are closed leave the front, so that none can be in it twice.
+        self._candidates(np.zeros(0, np.int64))
         super().restore(rows)
-        self._limit(np.asarray(rows, np.int64))
 
+    @one_at_a_time
     def extend(self) -> None:
-        was_ready, self._ready = self._ready, False
         super().extend()
-        if was_ready:
-            self._rotate()
 
-    def _rotate(self) -> None:
-        """Rotate all rows that are not erased."""
-        total, dimensions = len(self._pool), self._pool.dimensions
-        width = min(_PREFIX, dimensions)
-        rows = np.flatnonzero(~self._pool.withdrawn)
-        self._rotation = _Rotation.of(self._pool.vectors, rows, width) if len(rows) else None
-        lead = min(_FIRST, width)
-        self._first = np.zeros((lead, total), np.float32)
-        self._rest = np.zeros((total, width - lead), np.float32)
-        lengths = np.zeros(total)
-        for block in blocks(len(rows), dimensions * 8):
-            assert self._rotation is not None
-            rotated, lengths[rows[block]] = self._rotation.apply(self._pool.vectors[rows[block]])
-            self._first[:, rows[block]] = rotated[:, :lead].T
-            self._rest[rows[block]] = rotated[:, lead:]
-        self._lengths = lengths
-        self._reach = float(lengths.max(initial=0.0))
-        self._limits = np.empty(total, np.float32)
-        self._changed = np.empty(total, np.int64)
-        self._ready = True
-        self._reset_limits()
+    @one_at_a_time
+    def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
+        self._close_erased()
+        left_out = np.asarray(without, np.int64)
+        rows = self._candidates(left_out)
+        more = _FRONT
+        while len(rows) < k and self._widen(k - len(rows) + more):
+            rows = self._candidates(left_out)
+            more *= 2
+        rows = rows[smallest(self._values[rows], k)]
+        return Nearest(rows, self._distances(self._values[rows]), self._sources[rows])
 
-    def _reset_limits(self) -> None:
-        """The error of a distance has a part of each end: the row's, and the farthest positive's."""
-        error = self._rotation.error if self._rotation is not None else 0.0
-        self._errors = error * (self._lengths + self._reach)
-        self._limit(np.arange(len(self._limits)))
+    # -- the front: rows within reach ------------------------------------------------------------
 
-    def _limit(self, rows: Rows) -> None:
-        if self._ready:
-            kernel.set_limits(rows, self._values, self._open, self._errors, self._limits)
+    def _candidates(self, left_out: Rows) -> Rows:
+        """Open rows within reach, ascending."""
+        is_open = self._open[self._front]
+        if not is_open.all():
+            self._front = self._front[is_open]
+        return self._front[~np.isin(self._front, left_out)] if len(left_out) else self._front
 
-    def _recompute(self, rows: Rows) -> None:
-        # These rows have lost their distances, and with them their limits: products know no limits.
-        ready, self._ready = self._ready, False
-        super()._recompute(rows)
-        self._ready = ready
-        self._limit(rows)
+    def _enter(self, rows: Rows) -> None:
+        """Take rows that have come within reach into the front; where it gets crowded, reach less far."""
+        if len(rows):
+            self._set_front(np.sort(np.concatenate([self._front, rows])))
+
+    def _set_front(self, rows: Rows) -> None:
+        self._front = rows
+        if len(rows) > _CROWD:
+            limits = self._limits[rows]
+            self._reach = np.partition(limits, 2 * _FRONT)[2 * _FRONT]
+            self._front = rows[limits <= self._reach]
+
+    def _widen(self, wanted: int) -> bool:
+        """Reach farther, so that about so many more rows come into the front; whether there were any."""
+        if not len(self._known):
+            return False
+        reach = self._next_reach(wanted)
+        rows = self._within(self._reach, reach)
+        if not len(rows):
+            return False
+        self._catch_up(rows)
+        self._reach = reach
+        self._front = np.sort(np.concatenate([self._front, rows[self._limits[rows] <= reach]]))
+        return True
+
+    def _next_reach(self, wanted: int) -> np.float32:
+        """A limit beyond the present reach that about so many rows lie below, by a sample of the rows."""
+        stride = max(1, len(self._limits) // _SAMPLE)
+        sample = self._limits[::stride]
+        beyond = sample[sample > self._reach]
+        place = wanted // stride
+        return np.partition(beyond, place)[place] if place < len(beyond) else np.float32(np.inf)
+
+    def _within(self, low: np.float32, high: np.float32) -> Rows:
+        """Rows whose limits lie above ``low`` and not above ``high``."""
+        found = self._entered[0]
+        count = kernel.within(self._limits, low, high, found)
+        if count > len(found):
+            found = np.empty(count, np.int64)
+            kernel.within(self._limits, low, high, found)
+        return found[:count].copy()
+
+    def _catch_up(self, rows: Rows) -> None:
+        """Compare rows with the positives that they have pending."""
+        if self._rotation is None or not len(rows):
+            return
+        vectors, known, rotation = np.asarray(self._pool.vectors), self._known, self._rotation
+
+        def work(part: Rows) -> None:
+            kernel.catch_up(
+                part, vectors, self._rest, self._leading, self._points, known.vectors, known.keys, self._plan,
+                rotation.scale, rotation.error, self._values, self._sources, self._limits, self._pending,
+            )  # fmt: skip
+
+        for_each(work, np.array_split(rows, -(-len(rows) // 256)), blas=False)
+
+    # -- positives and rows come and go ----------------------------------------------------------
 
     def _improve(self, rows: Rows | None, new: slice) -> None:
-        keys = self._known.keys[new]
-        if not self._ready or len(keys) > MOST_SCANS:
-            super()._improve(rows, new)
-            self._limit(np.arange(len(self._open)) if rows is None else rows)
-            return
-        positives = self._known.vectors[new]
-        for place in range(len(keys)):
-            self._scan(positives, place, int(keys[place]))
+        if rows is not None:
+            self._compare_anew(rows)
+        elif self._rotation is not None:
+            places = range(len(self._known))[new]
+            self._place(places)
+            if len(places) > MOST_SCANS:
+                self._multiply(new)
+            else:
+                for place in places:
+                    self._scan(place, self._rotation)
 
-    def _scan(self, positives: npt.NDArray[np.float32], place: int, key: int) -> None:
+    def _place(self, places: range) -> None:
+        """Keep new positives in the rotated space."""
         assert self._rotation is not None
-        rotated, length = self._rotation.apply(positives[place : place + 1])
-        if length[0] > self._reach:
-            self._reach = float(length[0])
-            self._reset_limits()
-        point = rotated[0]
-        total = len(self._open)
-        step = -(-total // thread_count())
-        vectors = np.asarray(self._pool.vectors)
+        while len(self._points) < len(self._known):
+            self._points = np.concatenate([self._points, np.zeros_like(self._points)])
+        if places:
+            new = slice(places.start, places.stop)
+            self._points[new] = self._rotation.apply(self._known.vectors[new])
 
-        def work(start: int) -> None:
-            stop = min(start + step, total)
-            count = kernel.scan(
-                vectors, self._first, self._rest, self._limits, start, stop, point, positives, place, key,
-                self._plan, self._values, self._sources, self._changed,
+    def _scan(self, place: int, rotation: _Rotation) -> None:
+        """Compare all rows with one positive, lazily."""
+        vectors, known, total = np.asarray(self._pool.vectors), self._known, len(self._open)
+        point, key = self._points[place], int(known.keys[place])
+        step = -(-total // len(self._entered))
+        counts = [0] * len(self._entered)
+        scan = kernel.scan_half if self._half else kernel.scan
+
+        def work(turn: int) -> None:
+            counts[turn] = scan(
+                vectors, self._lead, self._rest, turn * step, min((turn + 1) * step, total), point, known.vectors,
+                place, key, self._plan, self._reach, rotation.scale, rotation.error, self._values, self._sources,
+                self._limits, self._pending, self._entered[turn],
             )  # fmt: skip
-            kernel.set_limits(
-                self._changed[start : start + count], self._values, self._open, self._errors, self._limits
-            )
 
-        for_each(work, list(range(0, total, step)))
+        for_each(work, range(len(counts)), blas=False)
+        if max(counts) > _ROOM:
+            self._set_front(self._within(_FROM_NOTHING, self._reach))
+        elif any(counts):
+            self._enter(np.concatenate([self._entered[turn, :count] for turn, count in enumerate(counts)]))
+
+    def _multiply(self, new: slice) -> None:
+        """Compare all rows with many positives by products, at once."""
+        assert self._rotation is not None
+        super()._improve(None, new)
+        kernel.set_limits(
+            self._rotation.scale, self._rotation.error, self._values, self._open, self._limits, self._pending
+        )
+        self._set_front(self._within(_FROM_NOTHING, self._reach))
+
+    def _compare_anew(self, rows: Rows) -> None:
+        """Rows that have been compared with no positive: at once where they may be within reach."""
+        if not len(self._known):
+            self._limits[rows], self._pending[rows] = np.inf, -1
+            return
+        self._pending[rows] = 0
+        near = rows[self._limits[rows] <= self._reach]
+        self._catch_up(near)
+        self._enter(near[self._limits[near] <= self._reach])
+
+    def _drop(self, gone: Rows) -> None:
+        if not len(gone):
+            return
+        places = np.flatnonzero(np.isin(self._known.keys, gone))
+        left = np.delete(self._points[: len(self._known)], places, axis=0)
+        self._points[: len(left)] = left
+        waiting = np.flatnonzero(self._pending > 0)
+        self._pending[waiting] -= np.searchsorted(places, self._pending[waiting]).astype(np.int32)
+        if not len(left):
+            self._reach = _BEYOND_NOTHING
+            self._pending[:] = -1
+            self._limits[self._open] = np.inf
+        super()._drop(gone)
+
+    def _recompute(self, rows: Rows) -> None:
+        # With fewer positives no row comes nearer: the limits hold, and most rows can wait.
+        self._front = np.setdiff1d(self._front, rows, assume_unique=True)
+        super()._recompute(rows)
+
+    # -- the rotated space -----------------------------------------------------------------------
+
+    def _take_in(self, first: int, total: int) -> None:
+        super()._take_in(first, total)
+        added = total - first
+        rest = self._rest.shape[1]
+        self._lead = longer(self._lead, np.zeros((self._leading, added), self._lead.dtype), axis=1)
+        self._rest = longer(self._rest, np.zeros((added, rest), np.float32))
+        # Nothing is known of the new rows: they may lie as near as can be.
+        self._limits = longer(self._limits, np.where(self._open[first:], np.float32(0), np.float32(-1)))
+        self._pending = longer(self._pending, np.full(added, -1, np.int32))
+        rows = first + np.flatnonzero(~self._pool.withdrawn[first:total])
+        if self._rotation is None and len(rows):
+            self._rotation = _Rotation.of(self._pool.vectors, rows, self._width, self._half)
+            self._place(range(len(self._known)))
+        for block in blocks(len(rows), self._pool.dimensions * 8):
+            assert self._rotation is not None
+            rotated = self._rotation.apply(self._pool.vectors[rows[block]])
+            leading = rotated[:, : self._leading].T
+            self._lead[:, rows[block]] = leading.astype(np.float16).view(np.uint16) if self._half else leading
+            self._rest[rows[block]] = rotated[:, self._leading :]

@@ -1,4 +1,9 @@
-"""The compiled half of the pruned scan: a short prefix of every row decides whether to look further."""
+"""The compiled half of the pruned scan: a few leading coordinates of a row decide whether to look further.
+
+All comparisons are made in one currency, *limits*: a partial sum of squares in float32. What the rotated
+coordinates and float32 sums can be wrong by is put on the limit's side once (:func:`as_limit`), so that a
+partial sum above a limit proves that the true distance lies above what the limit stands for.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +15,50 @@ from activecover.frontier._compile import compiled
 from activecover.frontier._kernel import squared_distance
 
 #: Rows worked on at once: their running sums stay in the fastest cache.
-_STRIPE = 512
+STRIPE = 512
+#: Sums in float32 of up to 800 terms, none negative, err by less than this, relatively.
+_SUM_ERROR = 1.0001
+#: Squares this small may have been rounded to nothing, or up from it.
+_TINY = 1e-36
+
+
+@compiled(inline="always")
+def as_limit(squared: float, scale: float, error: float) -> Any:
+    """No partial sum is larger than this for a row whose squared distance is ``squared`` or less.
+
+    The rotated space is ``scale`` times smaller than the pool's; a distance in it errs by ``error``.
+    """
+    length = np.sqrt(squared) / scale + error
+    return np.float32(length * length * _SUM_ERROR + _TINY)
 
 
 @compiled(fastmath=True)
-def _first_sums(first: Any, point: Any, start: int, stop: int, sums: Any) -> None:
+def _lead_sums(lead: Any, point: Any, start: int, stop: int, sums: Any) -> None:
     """Squared distance in the leading coordinates of rows ``start`` to ``stop``, a coordinate at a time."""
     count = stop - start
     for place in range(count):
         sums[place] = np.float32(0.0)
-    for axis in range(first.shape[0]):
+    for axis in range(lead.shape[0]):
         value = point[axis]
         for place in range(count):
-            difference = first[axis, start + place] - value
+            difference = lead[axis, start + place] - value
+            sums[place] += difference * difference
+
+
+@compiled(fastmath=True)
+def _lead_sums_half(lead: Any, point: Any, start: int, stop: int, sums: Any, bits: Any, floats: Any) -> None:
+    """The same for coordinates kept in half the space: float16 patterns, widened by moving their bits."""
+    count = stop - start
+    for place in range(count):
+        sums[place] = np.float32(0.0)
+    scale = np.float32(2.0**112)
+    for axis in range(lead.shape[0]):
+        value = point[axis]
+        for place in range(count):
+            pattern = np.int32(lead[axis, start + place])
+            bits[place] = ((pattern & 0x8000) << 16) | ((pattern & 0x7FFF) << 13)
+        for place in range(count):
+            difference = floats[place] * scale - value
             sums[place] += difference * difference
 
 
@@ -35,59 +71,156 @@ def _more(rest: Any, row: int, point: Any, offset: int) -> Any:
     return total
 
 
+@compiled(fastmath=True)
+def _rough(vectors: Any, row: int, positives: Any, place: int) -> Any:
+    """Squared distance in float32: enough to tell that a row is out of reach."""
+    total = np.float32(0.0)
+    for axis in range(vectors.shape[1]):
+        difference = vectors[row, axis] - positives[place, axis]
+        total += difference * difference
+    return total
+
+
+@compiled()
+def _compare(
+    vectors: Any, row: int, positives: Any, place: int, key: int, plan: Any, scratch: Any, values: Any, sources: Any
+) -> None:
+    """One row with one positive, exactly, unless float32 shows that it is no use."""
+    if _rough(vectors, row, positives, place) > values[row] * (1.0 + 1e-7 * (vectors.shape[1] + 8)) + _TINY:
+        return
+    exact = squared_distance(vectors, row, positives, place, plan, scratch)
+    if exact < values[row] or (exact == values[row] and key < sources[row]):
+        values[row] = exact
+        sources[row] = key
+
+
+@compiled()
+def _look_closer(
+    row: int, partial: Any, vectors: Any, rest: Any, leading: int, point: Any, positives: Any, place: int, key: int,
+    plan: Any, scratch: Any, reach: Any, scale: float, error: float, values: Any, sources: Any, limits: Any,
+    pending: Any,
+) -> bool:  # fmt: skip
+    """A row that the leading coordinates do not rule out; whether it has come within reach.
+
+    Beyond the reach it is enough to note how near the row may have come, and from
+    which positive on it has to be compared, should it ever be its turn.
+    """
+    if partial <= reach:
+        partial += _more(rest, row, point, leading)
+        if partial > limits[row]:
+            return False
+    if partial > reach:
+        limits[row] = partial
+        if pending[row] < 0:
+            pending[row] = place
+        return False
+    before = as_limit(values[row], scale, error)
+    _compare(vectors, row, positives, place, key, plan, scratch, values, sources)
+    limit = as_limit(values[row], scale, error)
+    if limit <= limits[row]:
+        # What is pending is farther than this.
+        limits[row] = limit
+        pending[row] = -1
+    return before > reach >= limit
+
+
 @compiled()
 def scan(
-    vectors: Any,
-    first: Any,
-    rest: Any,
-    limits: Any,
-    start: int,
-    stop: int,
-    point: Any,
-    positives: Any,
-    place: int,
-    key: int,
-    plan: Any,
-    squared: Any,
-    sources: Any,
-    changed: Any,
-) -> int:
-    """Bring rows ``start`` to ``stop`` up to date with one positive; how many changed, and which.
+    vectors: Any, lead: Any, rest: Any, start: int, stop: int, point: Any, positives: Any, place: int, key: int,
+    plan: Any, reach: Any, scale: float, error: float, values: Any, sources: Any, limits: Any, pending: Any,
+    entered: Any,
+) -> int:  # fmt: skip
+    """Bring rows ``start`` to ``stop`` up to date with one positive, lazily.
 
-    ``point`` is the positive in the rotated space. A row is left alone as soon as the part of the
-    distance that has been summed exceeds its limit; the exact kernel settles the others.
+    ``point`` is the positive in the rotated space. The rows that have come within reach go to
+    ``entered`` as long as there is room; how many there were is the result.
     """
-    sums = np.empty(_STRIPE, np.float32)
+    sums = np.empty(STRIPE, np.float32)
     scratch = np.empty(plan.shape[0])
     count = 0
-    for begin in range(start, stop, _STRIPE):
-        end = min(begin + _STRIPE, stop)
-        _first_sums(first, point, begin, end, sums)
+    for begin in range(start, stop, STRIPE):
+        end = min(begin + STRIPE, stop)
+        _lead_sums(lead, point, begin, end, sums)
         for row in range(begin, end):
-            partial = sums[row - begin]
-            if partial > limits[row]:
+            if sums[row - begin] > limits[row]:
                 continue
-            if partial + _more(rest, row, point, first.shape[0]) > limits[row]:
-                continue
-            exact = squared_distance(vectors, row, positives, place, plan, scratch)
-            if exact < squared[row] or (exact == squared[row] and key < sources[row]):
-                squared[row] = exact
-                sources[row] = key
-                changed[start + count] = row
+            if _look_closer(
+                row, sums[row - begin], vectors, rest, lead.shape[0], point, positives, place, key,
+                plan, scratch, reach, scale, error, values, sources, limits, pending,
+            ):  # fmt: skip
+                if count < entered.shape[0]:
+                    entered[count] = row
                 count += 1
     return count
 
 
 @compiled()
-def set_limits(rows: Any, squared: Any, is_open: Any, errors: Any, limits: Any) -> None:
-    """How large a partial sum of a row may be before no positive behind it can be nearer.
+def scan_half(
+    vectors: Any, lead: Any, rest: Any, start: int, stop: int, point: Any, positives: Any, place: int, key: int,
+    plan: Any, reach: Any, scale: float, error: float, values: Any, sources: Any, limits: Any, pending: Any,
+    entered: Any,
+) -> int:  # fmt: skip
+    """:func:`scan` for leading coordinates in float16."""
+    sums = np.empty(STRIPE, np.float32)
+    bits = np.empty(STRIPE, np.int32)
+    floats = bits.view(np.float32)
+    scratch = np.empty(plan.shape[0])
+    count = 0
+    for begin in range(start, stop, STRIPE):
+        end = min(begin + STRIPE, stop)
+        _lead_sums_half(lead, point, begin, end, sums, bits, floats)
+        for row in range(begin, end):
+            if sums[row - begin] > limits[row]:
+                continue
+            if _look_closer(
+                row, sums[row - begin], vectors, rest, lead.shape[0], point, positives, place, key,
+                plan, scratch, reach, scale, error, values, sources, limits, pending,
+            ):  # fmt: skip
+                if count < entered.shape[0]:
+                    entered[count] = row
+                count += 1
+    return count
 
-    The rotated coordinates err by at most ``errors`` in length; the sums in float32 by far less than
-    the factor. A closed row has a limit below every sum.
-    """
+
+@compiled()
+def catch_up(
+    rows: Any, vectors: Any, rest: Any, leading: int, points: Any, positives: Any, keys: Any, plan: Any,
+    scale: float, error: float, values: Any, sources: Any, limits: Any, pending: Any,
+) -> None:  # fmt: skip
+    """Compare rows with all positives that they have pending."""
+    scratch = np.empty(plan.shape[0])
     for row in rows:
+        first = pending[row]
+        if first < 0:
+            continue
+        limit = as_limit(values[row], scale, error)
+        for place in range(first, keys.shape[0]):
+            if _more(rest, row, points[place], leading) > limit:
+                continue
+            _compare(vectors, row, positives, place, keys[place], plan, scratch, values, sources)
+            limit = as_limit(values[row], scale, error)
+        limits[row] = limit
+        pending[row] = -1
+
+
+@compiled()
+def within(limits: Any, low: Any, high: Any, found: Any) -> int:
+    """Rows whose limit lies above ``low`` and not above ``high``; as many as there is room for, and how many."""
+    count = 0
+    for row in range(limits.shape[0]):
+        if low < limits[row] <= high:
+            if count < found.shape[0]:
+                found[count] = row
+            count += 1
+    return count
+
+
+@compiled()
+def set_limits(scale: float, error: float, values: Any, is_open: Any, limits: Any, pending: Any) -> None:
+    """Limits from exact values; what is pending at a row counts where it may be nearer."""
+    for row in range(limits.shape[0]):
         if is_open[row]:
-            length = np.sqrt(squared[row]) + errors[row]
-            limits[row] = np.float32(length * length * 1.00005)
-        else:
-            limits[row] = np.float32(-1.0)
+            limit = as_limit(values[row], scale, error)
+            if pending[row] < 0 or limit <= limits[row]:
+                limits[row] = limit
+                pending[row] = -1

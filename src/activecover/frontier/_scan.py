@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike
+from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, check_kind
 from activecover.pool import Pool
 
 
@@ -58,12 +58,13 @@ class ScanFrontier(Frontier):
     """
 
     def __init__(self, pool: Pool) -> None:
+        check_kind(self.kind, pool, type(self).__name__)
         self._pool = pool
         self._erasures = pool.erasures
         self._open = np.zeros(0, bool)
         self._values = np.zeros(0)
         self._sources = np.zeros(0, np.int64)
-        self._known = Positives(pool.take([]))
+        self._known = self._no_positives()
         self.extend()
 
     @property
@@ -103,9 +104,9 @@ class ScanFrontier(Frontier):
     def extend(self) -> None:
         self._close_erased()
         first, total = len(self._open), len(self._pool)
-        self._open = np.concatenate([self._open, ~self._pool.withdrawn[first:]])
-        self._values = np.concatenate([self._values, np.full(total - first, np.inf)])
-        self._sources = np.concatenate([self._sources, np.full(total - first, NO_KEY)])
+        self._open = longer(self._open, ~self._pool.withdrawn[first:])
+        self._values = longer(self._values, np.full(total - first, np.inf))
+        self._sources = longer(self._sources, np.full(total - first, NO_KEY))
         self._take_in(first, total)
         self._improve(first + np.flatnonzero(self._open[first:]), slice(None))
 
@@ -121,6 +122,10 @@ class ScanFrontier(Frontier):
     @abstractmethod
     def _improve(self, rows: Rows | None, new: slice) -> None:
         """Compare rows (ascending; None: all that are open) with some positives and keep what is nearer."""
+
+    def _no_positives(self) -> Positives:
+        """Where the positives are kept; as vectors of the pool in an array, by default."""
+        return Positives(self._pool.take([]))
 
     def _distances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The distances that some values stand for."""
@@ -148,6 +153,11 @@ class ScanFrontier(Frontier):
         self._values[rows] = np.inf
         self._sources[rows] = NO_KEY
         self._improve(rows, slice(None))
+
+
+def longer(array: npt.NDArray[Any], added: npt.NDArray[Any], axis: int = 0) -> npt.NDArray[Any]:
+    """An array with more at its end; an empty one is replaced, so that a large pool is not held twice."""
+    return np.concatenate([array, added], axis=axis) if array.shape[axis] else added
 
 
 def row_blocks(rows: Rows | None, is_open: npt.NDArray[np.bool_], step: int) -> list[tuple[int, int, Rows | None]]:

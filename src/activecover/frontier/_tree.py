@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,25 +11,12 @@ from activecover.errors import InputError
 from activecover.frontier import _kernel
 from activecover.frontier import _tree_kernel as kernel
 from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike
+from activecover.frontier._locked import one_at_a_time
 from activecover.pool import Pool
-
-_Arguments = ParamSpec("_Arguments")
-_Answer = TypeVar("_Answer")
 
 _LEAF_ROWS = 16
 _NEIGHBOURS = 16
 _SAMPLES = 32
-
-
-def _one_at_a_time(method: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
-    """Even a question widens the horizon: calls of several threads wait for each other."""
-
-    @wraps(method)
-    def waiting(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:
-        with arguments[0]._lock:  # type: ignore[attr-defined]
-            return method(*arguments, **named)
-
-    return waiting
 
 
 class TreeFrontier(Frontier):
@@ -68,7 +52,7 @@ class TreeFrontier(Frontier):
         self._close_erased()
         return len(self._known)
 
-    @_one_at_a_time
+    @one_at_a_time
     def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
         new = np.asarray(keys, np.int64)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
@@ -86,7 +70,7 @@ class TreeFrontier(Frontier):
                 key = int(self._outside_keys[place])
                 kernel.spread(self._tree, self._outside, place, key, self._stack, self._sums)
 
-    @_one_at_a_time
+    @one_at_a_time
     def remove(self, keys: RowsLike) -> None:
         self._close_erased()
         gone = np.asarray(keys, np.int64)
@@ -95,11 +79,11 @@ class TreeFrontier(Frontier):
                 raise InputError(f"positive {key} is not known here")
         self._drop(gone)
 
-    @_one_at_a_time
+    @one_at_a_time
     def retire(self, rows: RowsLike) -> None:
         kernel.close_all(self._tree, np.asarray(rows, np.int64))
 
-    @_one_at_a_time
+    @one_at_a_time
     def restore(self, rows: RowsLike) -> None:
         chosen = np.unique(np.asarray(rows, np.int64))
         chosen = chosen[~self._tree.is_open[chosen] & ~self._pool.withdrawn[chosen]]
@@ -108,14 +92,14 @@ class TreeFrontier(Frontier):
             kernel._count(self._tree.opened, self._tree.leaf[row], 1)
         self._search(chosen)
 
-    @_one_at_a_time
+    @one_at_a_time
     def extend(self) -> None:
         self._close_erased()
         old = len(self._tree.is_open)
         opened = np.concatenate([self._tree.is_open, ~self._pool.withdrawn[old:]]) & ~self._pool.withdrawn
         self._plant(opened)
 
-    @_one_at_a_time
+    @one_at_a_time
     def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
         self._close_erased()
         tree = self._tree
@@ -129,7 +113,7 @@ class TreeFrontier(Frontier):
         rows = found[:count]
         return Nearest(rows, np.sqrt(tree.squared[rows]), tree.sources[rows])
 
-    @_one_at_a_time
+    @one_at_a_time
     def follow(self, truth: npt.NDArray[np.bool_], to_find: int, most: int | None = None) -> Rows:
         """A whole simulated run at once: ask for the nearest row, tell the truth, until all are found.
 
