@@ -16,7 +16,6 @@ from activecover.frontier._scan import longer, smallest
 from activecover.parallel import for_each, thread_count
 from activecover.pool import Pool, blocks
 
-_LEAD = 8
 _PREFIX = 40
 _SAMPLE = 20_000
 #: With more new positives than this at once, blocked products are quicker.
@@ -35,7 +34,8 @@ class _Rotation:
 
     A few of the rotated coordinates carry most of a distance. They are cut off at one: no two points
     come farther apart by that, so a distance between rotated points is never more than the true one,
-    but for ``error``, what rounding may add.
+    but for ``error``, what rounding may add. Where there are fewer dimensions than ``width`` the last
+    coordinates are zero.
     """
 
     centre: npt.NDArray[np.float64]
@@ -53,7 +53,9 @@ class _Rotation:
         # Both ends are rounded: a positive to float32, a row to that or to float16 (and there, near zero, to
         # the nearest multiple of 2**-24).
         error = 1.01 * np.sqrt(width) * ((2.0**-11 + 2.0**-25 if half else 2.0**-24) + 2.0**-24)
-        return cls(centre, np.ascontiguousarray(axes[:, ::-1][:, :width]) / scale, scale, float(error))
+        wide = np.zeros((len(centre), width))
+        wide[:, : axes.shape[1]] = axes[:, ::-1][:, :width] / scale
+        return cls(centre, wide, scale, float(error))
 
     def apply(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Rotated coordinates of rows."""
@@ -95,11 +97,10 @@ class PrunedFrontier(ExactFrontier):
     def __init__(self, pool: Pool, half: bool = False) -> None:
         self._lock = threading.RLock()
         self._half = half
-        self._leading = min(_LEAD, pool.dimensions)
-        self._width = self._leading if half else min(_PREFIX, pool.dimensions)
+        self._width = kernel.LEAD if half else max(kernel.LEAD, min(_PREFIX, pool.dimensions))
         self._rotation: _Rotation | None = None
-        self._lead = np.zeros((self._leading, 0), np.uint16 if half else np.float32)
-        self._rest = np.zeros((0, self._width - self._leading), np.float32)
+        self._lead = np.zeros((kernel.LEAD, 0), np.uint16 if half else np.float32)
+        self._rest = np.zeros((0, self._width - kernel.LEAD), np.float32)
         self._limits = np.zeros(0, np.float32)
         #: From which positive on a row has to be compared; -1 where its value is exact.
         self._pending = np.zeros(0, np.int32)
@@ -206,7 +207,7 @@ class PrunedFrontier(ExactFrontier):
 
         def work(part: Rows) -> None:
             kernel.catch_up(
-                part, vectors, self._rest, self._leading, self._points, known.vectors, known.keys, self._plan,
+                part, vectors, self._rest, self._points, known.vectors, known.keys, self._plan,
                 rotation.scale, rotation.error, self._values, self._sources, self._limits, self._pending,
             )  # fmt: skip
 
@@ -300,7 +301,7 @@ class PrunedFrontier(ExactFrontier):
         super()._take_in(first, total)
         added = total - first
         rest = self._rest.shape[1]
-        self._lead = longer(self._lead, np.zeros((self._leading, added), self._lead.dtype), axis=1)
+        self._lead = longer(self._lead, np.zeros((kernel.LEAD, added), self._lead.dtype), axis=1)
         self._rest = longer(self._rest, np.zeros((added, rest), np.float32))
         # Nothing is known of the new rows: they may lie as near as can be.
         self._limits = longer(self._limits, np.where(self._open[first:], np.float32(0), np.float32(-1)))
@@ -312,6 +313,6 @@ class PrunedFrontier(ExactFrontier):
         for block in blocks(len(rows), self._pool.dimensions * 8):
             assert self._rotation is not None
             rotated = self._rotation.apply(self._pool.vectors[rows[block]])
-            leading = rotated[:, : self._leading].T
+            leading = rotated[:, : kernel.LEAD].T
             self._lead[:, rows[block]] = leading.astype(np.float16).view(np.uint16) if self._half else leading
-            self._rest[rows[block]] = rotated[:, self._leading :]
+            self._rest[rows[block]] = rotated[:, kernel.LEAD :]
