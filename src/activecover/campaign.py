@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +15,8 @@ import numpy.typing as npt
 
 from activecover.errors import ActiveCoverError, InputError, StoreError, check_count
 from activecover.frontier import NO_KEY
-from activecover.learners import LEARNERS, Labels, Learner, Proposal, make_learner
-from activecover.pool import Pool
+from activecover.learners import LEARNERS, Labels, Learner, Proposal, ThinkAhead, make_learner
+from activecover.pool import Pool, Vectors
 from activecover.store import FORMAT, Ask, Event, EventLog, Ledger, open_log
 from activecover.trace import Trace
 
@@ -93,6 +92,9 @@ class Campaign:
         Vectors of positives that are not in the pool. They must be given again when a log is taken up.
     lease : float, optional
         Seconds after which an item that was asked for and not answered goes back; never by default.
+    think_ahead : bool
+        Find the next item for either answer while a person looks at one, so that ``tell`` and ``ask``
+        return at once. Items and their order are the same.
     clock : callable
         Where the time comes from.
 
@@ -120,8 +122,9 @@ class Campaign:
         budget: int | None = None,
         target: int | None = None,
         known: Sequence[str] = (),
-        outside: npt.ArrayLike | None = None,
+        outside: Any = None,
         lease: float | None = None,
+        think_ahead: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         for name, value, least in (("budget", budget, 1), ("target", target, 1), ("seed", seed, 0)):
@@ -135,6 +138,7 @@ class Campaign:
         self.target = target
         self._lease = lease
         self._clock = clock
+        self._think_ahead = think_ahead
         self._outside = None if outside is None else _encode_outside(pool, outside)
         settings = self._settings(learner, seed, explore)
         self._lock = threading.RLock()
@@ -289,6 +293,8 @@ class Campaign:
 
     def close(self) -> None:
         """Let go of the log."""
+        if isinstance(self.learner, ThinkAhead):
+            self.learner.close()
         self.log.close()
 
     def __enter__(self) -> Campaign:
@@ -364,17 +370,18 @@ class Campaign:
         self._known = dict.fromkeys(known)
         seeds = self.pool.rows(list(self._known))
         if isinstance(learner, Learner):
-            self.learner = learner
+            chosen = learner
         elif "(" in self.rule:
             raise InputError(f"the label log was made with a learner of your own: give it again ({self.rule})")
         else:
-            self.learner = make_learner(self.rule, explore=created["explore"])
-        self.learner.begin(self.pool, seed=self.seed, outside=self._outside)
+            chosen = make_learner(self.rule, explore=created["explore"])
+        chosen.begin(self.pool, seed=self.seed, outside=self._outside)
+        self.learner: Learner | ThinkAhead = ThinkAhead(chosen) if self._think_ahead else chosen
         if len(seeds):
             self.learner.tell(Labels.of(-1 - np.arange(len(seeds)), seeds, np.ones(len(seeds)), True))
 
     def _outside_fingerprint(self) -> str | None:
-        return None if self._outside is None else hashlib.blake2b(self._outside.tobytes(), digest_size=16).hexdigest()
+        return None if self._outside is None else self.pool.digest(self._outside)
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -433,7 +440,16 @@ class Campaign:
         if len(proposal) < k:
             events += self._second_round(k - len(proposal), by, len(events))
         self._write(events)
-        return [self._ledger.asks[event["id"]] for event in events if event["event"] == "asked"]
+        asks = [self._ledger.asks[event["id"]] for event in events if event["event"] == "asked"]
+        if isinstance(self.learner, ThinkAhead) and len(asks) == 1:
+            self._prepare(self.learner, asks[0])
+        return asks
+
+    def _prepare(self, learner: ThinkAhead, ask: Ask) -> None:
+        """Have the learner find what follows the answer to an item."""
+        row = self.pool.rows([ask.id])
+        held = self._held()
+        learner.think(Labels.of([ask.number], row, [True], ask.source == "explore"), held[held != row])
 
     def _events_of(self, proposal: Proposal, by: str) -> list[Event]:
         unlabelled = self.learner.unlabelled - self._ledger.count("leased", "skipped", "unsure")
@@ -531,7 +547,7 @@ def _naming(log: EventLog) -> Iterator[None]:
         raise type(wrong)(f"{log}: {wrong}") from wrong
 
 
-def _encode_outside(pool: Pool, vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
+def _encode_outside(pool: Pool, vectors: Any) -> Vectors:
     try:
         return pool.encode(vectors)
     except InputError as wrong:

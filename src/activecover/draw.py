@@ -12,6 +12,7 @@ import numpy.typing as npt
 from activecover.bench import Result
 from activecover.errors import InputError
 from activecover.extras import require
+from activecover.stopping import Replay
 from activecover.theory import Fit, RateCell
 from activecover.trace import Trace, replacing
 
@@ -228,6 +229,40 @@ def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> N
     panel.tick_params(labelsize=7)
     panel.xaxis.get_major_locator().set_params(integer=True)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+#: A marker per rule tells the stops apart in grey; hollow ones prove nothing.
+_STOP_MARKERS = "osD^vP*Xdph"
+
+
+def draw_stops(path: str | Path, replay: Replay, *, title: str = "") -> Path:
+    """Where each rule would have ended a run: recall against labels, with the curve of the ranking alone."""
+    path = Path(path)
+    check_picture(path)
+    plt = pyplot()
+    figure, axes = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
+    clock = np.unique(np.linspace(0, len(replay.found) - 1, _POINTS).round().astype(np.int64))
+    share = 100.0 * replay.found[clock] / max(1, replay.positives)
+    axes.plot(clock, share, color="0.55", linewidth=1.6, label="ranking alone")
+    axes.axhline(100 * replay.target, color="0.3", linewidth=0.9, linestyle=(0, (4, 2)), label="target")
+    for place, stop in enumerate(replay.stops):
+        if stop.labels is None or stop.recall is None:
+            continue
+        colour, _ = STYLES[1 + place % (len(STYLES) - 1)]
+        name = stop.rule if stop.valid else f"{stop.rule} (heuristic)"
+        axes.plot(
+            stop.labels, 100 * stop.recall, linestyle="", marker=_STOP_MARKERS[place % len(_STOP_MARKERS)],
+            markersize=8, color=colour, markerfacecolor=colour if stop.valid else "white", markeredgewidth=1.4,
+            label=name, zorder=3,
+        )  # fmt: skip
+    axes.set(xlabel="labels spent", ylabel="positives found (%)", xlim=(0, replay.rows), ylim=(0, 104), title=title)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.grid(color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower right", fontsize=8, frameon=True, framealpha=0.9, edgecolor="0.85")
+    save(figure, path)
+    return path
 
 
 def save(figure: Any, path: Path) -> None:

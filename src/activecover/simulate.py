@@ -13,7 +13,7 @@ import numpy.typing as npt
 from activecover import metrics
 from activecover.errors import LARGEST_COUNT, InputError, check_count
 from activecover.learners import LEARNERS, Labels, Learner, make_learner, stratified_sample
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors
 from activecover.trace import Trace
 
 #: Called with the run's number, labels asked so far and positives found so far.
@@ -31,7 +31,7 @@ def cover(
     seed: int = 0,
     run: int = 0,
     name: str = "",
-    outside: npt.NDArray[np.float32] | None = None,
+    outside: Vectors | None = None,
     to_the_end: bool = False,
     watch: Watcher | None = None,
 ) -> Trace:
@@ -150,7 +150,7 @@ def simulate(
     strata: Sequence[Any] | npt.NDArray[Any] | None = None,
     batches: int | None = None,
     budget: int | None = None,
-    outside: npt.NDArray[np.float32] | None = None,
+    outside: Vectors | None = None,
     to_the_end: bool = False,
     watch: Watcher | None = None,
 ) -> Simulation:

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,63 @@ def write_traces(path: str | Path, traces: Sequence[Trace], ids: Sequence[str] |
     records = [record for trace in traces for record in trace.records(ids)]
     with replacing(path) as temporary:
         _WRITERS[path.suffix.lower()](temporary, records)
+
+
+def read_traces(path: str | Path, *, rows: int | None = None, positives: int | None = None) -> list[Trace]:
+    """Read what :func:`write_traces` wrote; the file does not say how large the pool was.
+
+    Parameters
+    ----------
+    path : path
+        ``.parquet``, ``.csv`` or ``.jsonl``.
+    rows : int, optional
+        Of the pool; by default as many as the largest row number implies.
+    positives : int, optional
+        In the pool; not known by default.
+    """
+    path = Path(path)
+    check_traces(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    try:
+        for record in _READERS[path.suffix.lower()](path):
+            groups.setdefault((str(record["learner"]), int(record["run"])), []).append(record)
+        traces = [_trace(records) for records in groups.values()]
+    except (KeyError, TypeError, ValueError, OSError) as wrong:
+        raise InputError(f"{path}: no traces as --out writes them ({type(wrong).__name__}: {wrong})") from wrong
+    if not traces:
+        raise InputError(f"{path}: no traces in it")
+    largest = max(int(trace.rows.max()) + 1 for trace in traces)
+    if rows is not None and rows < largest:
+        raise InputError(f"{path}: a pool of {rows:,} rows has no row {largest - 1:,}; give its true size")
+    most = max(trace.found for trace in traces)
+    if positives is not None and positives < most:
+        raise InputError(f"{path}: {most:,} positives were found, more than the {positives:,} that are said to be")
+    return [replace(trace, pool_rows=rows or largest, positives=positives) for trace in traces]
+
+
+def _trace(records: list[dict[str, Any]]) -> Trace:
+    records.sort(key=lambda record: int(record["number"]))
+    asked = np.array([int(record["row"]) for record in records], np.int64)
+    if len(np.unique(asked)) != len(asked) or asked.min() < 0:
+        raise ValueError("a row was asked twice in one run")
+    return Trace(
+        rows=asked,
+        positive=np.array([_yes(record["positive"]) for record in records], bool),
+        batch=np.array([int(record["batch"]) for record in records], np.int64),
+        explored=np.array([_yes(record["explored"]) for record in records], bool),
+        pool_rows=int(asked.max()) + 1,
+        learner=str(records[0]["learner"]),
+        seed=int(records[0]["seed"]),
+        run=int(records[0]["run"]),
+    )
+
+
+def _yes(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {"True": True, "False": False}[value]
 
 
 def check_traces(path: Path) -> None:
@@ -166,6 +223,26 @@ def _write_parquet(path: Path, records: list[dict[str, Any]]) -> None:
     parquet.write_table(arrow.Table.from_pylist(records), path)
 
 
+def _read_csv(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def _read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
+    parquet = require("pyarrow.parquet", extra="parquet", purpose="Parquet files")
+    yield from parquet.read_table(path).to_pylist()
+
+
+_READERS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
+    ".parquet": _read_parquet,
+    ".csv": _read_csv,
+    ".jsonl": _read_jsonl,
+}
 _WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], None]] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,

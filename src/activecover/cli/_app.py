@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from activecover.cli import _bench, _data, _demo, _find, _learners, _plan, _simulate, _theory
+from activecover.cli import _bench, _data, _demo, _find, _learners, _plan, _simulate, _stopping, _theory
 from activecover.errors import ActiveCoverError
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.add_typer(_data.app, name="data")
 app.add_typer(_bench.app, name="bench")
 app.add_typer(_plan.app, name="plan")
 app.add_typer(_theory.app, name="theory")
+app.add_typer(_stopping.app, name="stopping")
 
 
 def _version(wanted: bool) -> None:

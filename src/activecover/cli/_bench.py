@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from activecover.bench import METHODS, Grid, Row, compare, make_plan, paper_auc, run_plan, summarise, table_rows
+from activecover.cli import _bench_frontier
 from activecover.cli import _options as options
 from activecover.cli._show import err, meter, out, print_json, print_table
 from activecover.datasets import DATASETS
@@ -25,6 +26,7 @@ from activecover.metrics import Score
 from activecover.trace import check_writable
 
 app = typer.Typer(help="Run the paper's experiments, and report on them.", no_args_is_help=True)
+app.command("frontier")(_bench_frontier.frontier)
 
 Folder = Annotated[Path, typer.Argument(help="The folder given to bench run as --out.")]
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -46,6 +48,10 @@ def run(
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs per task and method.")] = 1,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 1,
     budget: Annotated[str | None, typer.Option("--budget", help="Stop in time: 90s, 30m, 2h.")] = None,
+    engine: Annotated[str, typer.Option("--engine", help="process (this machine), or ray (a cluster).")] = "process",
+    address: Annotated[
+        str | None, typer.Option("--address", help="The Ray cluster to join; default: one on this machine.")
+    ] = None,
     seed: options.Seed = 0,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where the data sets are.")] = None,
     json: options.Json = False,
@@ -58,8 +64,9 @@ def run(
     try:
         with meter("cells", quiet=json) as shown:
             complete = run_plan(
-                plan, out_dir, jobs=jobs, budget=seconds, watch=lambda done, all_: shown.update("cells", done, all_)
-            )
+                plan, out_dir, jobs=jobs, budget=seconds, watch=lambda done, all_: shown.update("cells", done, all_),
+                engine=engine, address=address,
+            )  # fmt: skip
     except KeyboardInterrupt:
         err().print("interrupted: the finished cells are kept; the same command goes on from here")
         return 130

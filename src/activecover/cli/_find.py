@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.panel import Panel
 from rich.table import Table
@@ -19,7 +20,7 @@ from activecover.campaign import Campaign, Item, Status
 from activecover.cli import _options as options
 from activecover.cli._show import err, out, print_json
 from activecover.errors import LARGEST_COUNT, InputError
-from activecover.pool import load_pool, read_vectors
+from activecover.pool import PackedBits, bits_set, load_pool, read_vectors
 from activecover.trace import check_writable, replacing
 
 try:
@@ -31,6 +32,7 @@ except ImportError:  # pragma: no cover - not a POSIX terminal: answers are type
 KEYS = "y yes   n no   s skip   ? not sure   u undo   q quit"
 _LONGEST_TEXT = 2000
 _MOST_COLUMNS = 40
+_MOST_BITS = 200
 
 
 def find(
@@ -43,6 +45,7 @@ def find(
     id_col: options.IdColumn = None,
     content_cols: options.ContentColumns = None,
     metric: options.MetricName = "euclidean",
+    bits: options.Bits = None,
     no_header: options.NoHeader = False,
     learner: Annotated[str | None, typer.Option("--learner", help="What decides; default: explore-commit.")] = None,
     explore: Annotated[
@@ -72,9 +75,11 @@ def find(
         check_writable(export, pool, path, vectors, known_vectors)
     loaded = load_pool(
         pool, columns=options.split_names(columns), id_col=id_col, content_cols=options.split_names(content_cols),
-        vectors=vectors, metric=metric, header=not no_header,
+        vectors=vectors, metric=metric, header=not no_header, bits=bits,
     )  # fmt: skip
     outside = None if known_vectors is None else read_vectors(known_vectors)
+    if outside is not None and bits is not None:
+        outside = PackedBits(outside, bits)
     with Campaign(
         loaded.pool, learner, log=path, seed=seed, explore=explore, budget=budget, target=target,
         known=known or (), outside=outside,
@@ -158,11 +163,24 @@ def _show(campaign: Campaign, item: Item) -> None:
 
 
 def _vector(campaign: Campaign, item: Item) -> dict[str, object]:
-    """A pool without contents still has numbers to look at."""
-    row = int(campaign.pool.rows([item.id])[0])
-    values = (campaign.pool.vectors[row].astype(float) + campaign.pool.origin).tolist()
-    names = campaign.pool.columns or [str(place) for place in range(len(values))]
-    return {name: f"{value:.6g}" for name, value in zip(names, values, strict=True)}
+    """A pool without contents still has numbers to look at: of many zeros, only what is not zero."""
+    pool = campaign.pool
+    row = int(pool.rows([item.id])[0])
+    if pool.kind == "bits":
+        places = bits_set(pool.vectors[row], pool.dimensions).tolist()
+        names = [_name(pool.columns, place) for place in places[:_MOST_BITS]]
+        more = " …" if len(places) > len(names) else ""
+        return {f"{len(places):,} of {pool.dimensions:,} bits": " ".join(names) + more}
+    if pool.kind == "sparse":
+        stored = pool.take([row])
+        largest = np.argsort(-np.abs(stored.data), kind="stable")[:_MOST_COLUMNS]
+        return {_name(pool.columns, int(stored.indices[at])): f"{stored.data[at]:.6g}" for at in largest}
+    values = (pool.vectors[row].astype(float) + pool.origin).tolist()
+    return {_name(pool.columns, place): f"{value:.6g}" for place, value in enumerate(values)}
+
+
+def _name(columns: list[str] | None, place: int) -> str:
+    return columns[place] if columns is not None else str(place)
 
 
 def _export(campaign: Campaign, path: Path) -> None:

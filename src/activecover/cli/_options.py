@@ -24,7 +24,10 @@ ContentColumns = Annotated[
     str | None, typer.Option("--content-cols", help="Columns to show, comma-separated; default: all.")
 ]
 LabelColumn = Annotated[str | None, typer.Option("--label-col", help="Column with the known labels.")]
-MetricName = Annotated[str, typer.Option("--metric", help="euclidean or cosine.")]
+MetricName = Annotated[str, typer.Option("--metric", help="euclidean, cosine, or jaccard (for zeros and ones).")]
+Bits = Annotated[
+    int | None, typer.Option("--bits", min=1, help="The vectors are packed bits (numpy.packbits), so many to a row.")
+]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The text file has no column names: they are 1, 2, ….")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")]
 Explore = Annotated[int, typer.Option("--explore", min=0, help="Rows to label at random first.")]

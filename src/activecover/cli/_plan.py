@@ -12,6 +12,7 @@ from activecover.cli import _options as options
 from activecover.cli._show import out, print_json, print_table
 from activecover.errors import InputError
 from activecover.pool import as_positive, load_pool
+from activecover.stopping import CertificatePlan, plan_certificate
 from activecover.theory import ExplorePlan, SampleEstimate, estimate_from_sample, plan_explore, plan_from_sample
 
 app = typer.Typer(help="Plan how much to label.", no_args_is_help=True)
@@ -63,6 +64,7 @@ def explore(
         from_sample, columns=options.split_names(columns), id_col=id_col, label_col=label_col,
         content_cols=[], vectors=vectors, metric=metric, header=not no_header,
     )  # fmt: skip
+    loaded.pool.check_dense("plan explore --from-sample")
     words = options.read_labels(labels, len(loaded.pool)) if labels is not None else loaded.labels
     if words is None:
         raise InputError("the labels are not known: name their column with --label-col or their file with --labels")
@@ -74,6 +76,40 @@ def explore(
         estimate, confidence, rows, prevalence=prevalence, components=components, smallest=smallest
     )
     show_estimate(estimate, likely, careful, json=json)
+
+
+@app.command("certify")
+def certify(
+    rows: Annotated[int, typer.Option("--rows", help="Rows of the pool.")],
+    prevalence: Annotated[float, typer.Option("--prevalence", help="Expected share of positives in the pool.")],
+    target: Annotated[float, typer.Option("--target", help="Recall to certify.")] = 0.95,
+    confidence: Annotated[float, typer.Option("--confidence", help="How sure to be of it.")] = 0.95,
+    reached: Annotated[
+        float | None,
+        typer.Option("--reached", help="True recall when the learner rests; default: halfway from the target to 1."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Say for each stopping rule how many labels the certificate itself will cost."""
+    show_costs(plan_certificate(target, confidence, rows=rows, prevalence=prevalence, reached=reached), json=json)
+
+
+def show_costs(plan: CertificatePlan, *, json: bool) -> None:
+    """A line per rule, and what the figures rest on."""
+    if json:
+        print_json(plan.as_dict())
+        return
+    rows = [
+        (cost.rule, "yes" if cost.valid else "no", cost.labels, _share_of(cost.share), cost.detail)
+        for cost in plan.costs
+    ]
+    print_table("", ["rule", "valid", "labels", "of the pool", "what for"], rows)
+    for sentence in plan.sentences():
+        out().print(sentence, markup=False, soft_wrap=True)
+
+
+def _share_of(share: float | None) -> str | None:
+    return None if share is None else f"{100 * share:.3g} %"
 
 
 def show_plan(plan: ExplorePlan, *, json: bool) -> None:

@@ -46,6 +46,7 @@ def simulate_command(
     columns: options.Columns = None,
     id_col: options.IdColumn = None,
     metric: options.MetricName = "euclidean",
+    bits: options.Bits = None,
     no_header: options.NoHeader = False,
     learner: Annotated[
         list[str] | None, typer.Option("--learner", help="Learner by name or code; may be given several times.")
@@ -71,7 +72,7 @@ def simulate_command(
     elif pool is not None:
         loaded = load_pool(
             pool, columns=options.split_names(columns), id_col=id_col, label_col=label_col,
-            content_cols=[], vectors=vectors, metric=metric, header=not no_header,
+            content_cols=[], vectors=vectors, metric=metric, header=not no_header, bits=bits,
         )  # fmt: skip
         if labels is not None:
             words = options.read_labels(labels, len(loaded.pool))

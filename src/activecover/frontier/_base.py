@@ -10,6 +10,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from activecover.errors import InputError
+from activecover.pool import Pool, Vectors
+
 #: Where a key is expected and there is none.
 NO_KEY = int(np.iinfo(np.int64).min)
 
@@ -31,8 +34,9 @@ class Frontier(ABC):
 
     Rules for implementers (``activecover.testing.check_frontier`` holds them all):
 
-    - The distance of two rows is that of the pool's stored float32 values: differences squared and
-      summed in float64 by the shared kernel. Anything faster may only filter.
+    - The distance of two rows is that of the pool's stored values: differences squared and summed in
+      float64 by the shared kernel (of sparse rows: in the order of their columns), or the share of bits
+      that are not in common. Anything faster may only filter.
     - Rows come by ascending distance, ties by the lower row. Among equally near positives the one with
       the lower key is the source.
     - The order of ``add``, ``remove``, ``retire`` and ``restore`` never shows: the state is that of the
@@ -49,6 +53,8 @@ class Frontier(ABC):
     """
 
     exact: ClassVar[bool] = True
+    #: The kind of pools that it serves: dense, sparse or bits.
+    kind: ClassVar[str] = "dense"
 
     @property
     @abstractmethod
@@ -56,7 +62,7 @@ class Frontier(ABC):
         """How many positives there are."""
 
     @abstractmethod
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
         """Add positives by key, with vectors as the pool stores (or encodes) them."""
 
     @abstractmethod
@@ -81,3 +87,9 @@ class Frontier(ABC):
 
         With no positive there is no nearest row: the answer is empty.
         """
+
+
+def check_kind(served: str, pool: Pool, name: str) -> None:
+    """Refuse a pool of a kind that a frontier does not serve."""
+    if served != pool.kind:
+        raise InputError(f"frontier {name!r} serves {served!r} pools, and this one is {pool.kind!r}: use 'auto'")

@@ -9,10 +9,11 @@ from activecover.frontier import _kernel
 from activecover.frontier._base import Rows
 from activecover.frontier._scan import ScanFrontier, longer, row_blocks, rows_of
 from activecover.parallel import for_each
-from activecover.pool import Pool
+from activecover.pool import Pool, blocks
 
 _PRODUCT_BYTES = 1 << 23
 _BLOCK_ROWS = 4096
+_SQUARE_BYTES = 1 << 20
 
 
 class ExactFrontier(ScanFrontier):
@@ -48,9 +49,9 @@ class ExactFrontier(ScanFrontier):
 
     def _take_in(self, first: int, total: int) -> None:
         self._squares = longer(self._squares, np.empty(total - first))
-        for start in range(first, total, _BLOCK_ROWS):
-            block = slice(start, min(start + _BLOCK_ROWS, total))
-            self._squares[block] = _kernel.squares(self._pool.vectors[block])
+        for block in blocks(total - first, self._pool.dimensions * 8, _SQUARE_BYTES):
+            rows = slice(first + block.start, first + block.stop)
+            self._squares[rows] = _kernel.squares(self._pool.vectors[rows])
 
     def _improve(self, rows: Rows | None, new: slice) -> None:
         keys = self._known.keys[new]
@@ -67,11 +68,15 @@ class ExactFrontier(ScanFrontier):
             vectors = self._gather(part)
             products = vectors @ positives.T
             _kernel.settle(
-                vectors, part, products, self._squares, positives, squares, keys,
+                vectors, part, products, self._squares_of(part, vectors), positives, squares, keys,
                 self._slack, self._plan, self._values, self._sources,
             )  # fmt: skip
 
         for_each(work, row_blocks(rows, self._open, step))
+
+    def _squares_of(self, rows: Rows, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """Squared lengths of some rows."""
+        return self._squares[rows]
 
     def _gather(self, rows: Rows) -> npt.NDArray[np.float32]:
         """The vectors of ascending rows: a view where they lie side by side, else a copy."""

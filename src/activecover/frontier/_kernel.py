@@ -109,7 +109,7 @@ def settle(
 ) -> None:
     """Bring rows up to date with new positives: the products filter, the kernel settles.
 
-    ``vectors[r]`` is the vector of row ``rows[r]``; ``products[r, j]`` its float32 inner product with
+    ``vectors[r]`` is the vector of row ``rows[r]``, ``row_squares[r]`` its squared length; ``products[r, j]`` its float32 inner product with
     positive ``j``. ``slack`` bounds the error of twice a product relative to the two vectors' lengths.
     """
     sums = np.empty(plan.shape[0])
@@ -118,14 +118,14 @@ def settle(
         longest = max(longest, positive_squares[j])
     for r in range(rows.shape[0]):
         row = rows[r]
-        error = error_bound(row_squares[row], longest, slack)
-        nearest = row_squares[row] + _smallest(products, r, positive_squares)
+        error = error_bound(row_squares[r], longest, slack)
+        nearest = row_squares[r] + _smallest(products, r, positive_squares)
         if nearest - error > squared[row]:
             continue
         # Only a positive that may still be nearest is worth an exact distance.
         limit = min(squared[row], nearest + error)
         for j in range(positive_squares.shape[0]):
-            estimate = row_squares[row] + positive_squares[j] - 2.0 * products[r, j]
+            estimate = row_squares[r] + positive_squares[j] - 2.0 * products[r, j]
             if estimate - error > limit:
                 continue
             exact = squared_distance(vectors, r, positives, j, plan, sums)
@@ -150,6 +150,19 @@ def squares(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Squared lengths of rows, in float64."""
     wide = vectors.astype(np.float64)
     result: npt.NDArray[np.float64] = (wide * wide).sum(axis=1)
+    return result
+
+
+@compiled(fastmath={"reassoc", "contract"})
+def quick_squares(vectors: Any) -> Any:
+    """The same without a wide copy of the rows, summed in whatever order is quickest."""
+    result = np.empty(vectors.shape[0])
+    for row in range(vectors.shape[0]):
+        total = 0.0
+        for t in range(vectors.shape[1]):
+            value = np.float64(vectors[row, t])
+            total += value * value
+        result[row] = total
     return result
 
 

@@ -1,5 +1,6 @@
 """What to ask next: one idea per file, found by name in one registry."""
 
+from activecover.learners._ahead import ThinkAhead
 from activecover.learners._base import Labels, Learner, Proposal, ranked
 from activecover.learners._catalogue import LEARNERS, make_learner
 from activecover.learners._explore import Exploration, FreeRows, stratified_sample
@@ -19,6 +20,7 @@ __all__ = [
     "Optimal",
     "Passive",
     "Proposal",
+    "ThinkAhead",
     "make_learner",
     "ranked",
     "stratified_sample",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from activecover.errors import InputError, NotAvailable
 from activecover.frontier import NO_KEY
 from activecover.learners._explore import Exploration, FreeRows
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors
 
 Negatives = Literal["none", "sample", "all"]
 Rows = npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ class Learner(ABC):
     ordered: ClassVar[bool] = False
     explore: int | Sequence[int] = 0
 
-    def begin(self, pool: Pool, *, seed: int = 0, outside: npt.NDArray[np.float32] | None = None) -> Self:
+    def begin(self, pool: Pool, *, seed: int = 0, outside: Vectors | None = None) -> Self:
         """Start on a pool with no labels.
 
         Parameters

@@ -25,8 +25,8 @@ class _NearestPositive(Learner):
 
     def _reset(self) -> None:
         self.frontier_: Frontier = choose_frontier(self.pool_, self.frontier)
-        if len(self.outside_):
-            self.frontier_.add(-1 - np.arange(len(self.outside_)), self.outside_)
+        if self.outside_.shape[0]:
+            self.frontier_.add(-1 - np.arange(self.outside_.shape[0]), self.outside_)
 
     def _fold(self, labels: Labels) -> None:
         # Closed first: a negative's vector is not read from here on, a positive's only as a positive.

@@ -75,6 +75,7 @@ class OneClass(Learner):
         self.explore = explore
 
     def _reset(self) -> None:
+        self.pool_.check_dense("a one-class learner")
         self._known: dict[int, tuple[bool, bool]] = {}
         self._tuned: tuple[bytes, dict[str, Any]] | None = None
         self._scored: tuple[bytes, npt.NDArray[np.float64]] | None = None

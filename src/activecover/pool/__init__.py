@@ -1,13 +1,18 @@
 """The pool: rows with stable ids, one matrix, one metric, and something to show a person."""
 
-from activecover.pool._pool import METRICS, Pool, blocks
+from activecover.pool._bits import PackedBits, bits_set
+from activecover.pool._matrix import Vectors, blocks
+from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
 
 __all__ = [
     "METRICS",
     "LoadedPool",
+    "PackedBits",
     "Pool",
+    "Vectors",
     "as_positive",
+    "bits_set",
     "blocks",
     "load_pool",
     "read_array",

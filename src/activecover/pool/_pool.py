@@ -1,38 +1,45 @@
-"""Vectors as they are stored: float32, centred or normalised once, checked once."""
+"""The pool: ids, contents and one matrix of vectors, checked once and stored in one form."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from activecover.errors import InputError
+from activecover.pool._bits import BitMatrix, PackedBits
+from activecover.pool._dense import DenseMatrix
+from activecover.pool._matrix import Matrix, Vectors
+from activecover.pool._sparse import SparseMatrix
 
-Metric = Literal["euclidean", "cosine"]
+Metric = Literal["euclidean", "cosine", "jaccard"]
 METRICS: tuple[str, ...] = get_args(Metric)
-
-#: Squares and sums of values up to this size stay far inside float32's range in every filter.
-LARGEST_VALUE = 1e15
-_BLOCK_BYTES = 1 << 24
 
 
 class Pool:
     """Items that may be positive: ids, vectors, a metric, and contents to show.
 
-    The values are stored as float32. Columns that lie far from zero are moved close to it once, and by
-    an amount that changes no difference between float32 values; for the cosine metric every row is
-    scaled to length one. All distances are those between the stored values (:attr:`vectors`).
+    There are three kinds of pools, by what is given (:attr:`kind`):
+
+    - *dense*: an array, stored as float32. Columns that lie far from zero are moved close to it once, and
+      by an amount that changes no difference between float32 values.
+    - *sparse*: a SciPy sparse matrix, stored as float32 CSR and never centred.
+    - *bits*: for the jaccard metric, rows of zeros and ones, stored as packed 64-bit words.
+
+    For the cosine metric every row is scaled to length one. All distances are those between the stored
+    values (:attr:`vectors`).
 
     Parameters
     ----------
-    vectors : array of shape (n, d)
+    vectors : array or sparse matrix of shape (n, d), or PackedBits
         Any real dtype. A float32 memory map that needs no change is used as it is, without a copy.
     ids : sequence of str, optional
         Unique names of the rows; "0", "1", … where not given.
-    metric : {"euclidean", "cosine"}
+    metric : {"euclidean", "cosine", "jaccard"}
         How far two rows are apart.
     contents : mapping of column name to sequence, optional
         What a person is shown to decide on a row.
@@ -53,22 +60,17 @@ class Pool:
 
     def __init__(
         self,
-        vectors: npt.ArrayLike,
+        vectors: Any,
         *,
         ids: Sequence[str] | None = None,
         metric: str = "euclidean",
         contents: Mapping[str, Sequence[Any]] | None = None,
         columns: Sequence[str] | None = None,
     ) -> None:
-        if metric not in METRICS:
-            raise InputError(f"unknown metric {metric!r}: choose one of {', '.join(METRICS)}")
         self.metric = metric
         self.columns = list(columns) if columns is not None else None
-        matrix = _as_matrix(vectors)
-        low, high = _range(matrix, self.columns)
-        self.origin = _origin(low, high) if metric == "euclidean" else np.zeros(matrix.shape[1], np.float32)
-        self._vectors = self._stored(matrix)
-        self._withdrawn = np.zeros(len(matrix), bool)
+        self._matrix = _matrix_of(vectors, metric, self.columns)
+        self._withdrawn = np.zeros(len(self), bool)
         #: How often rows were erased: who keeps a copy of ``withdrawn`` sees by it that the copy is old.
         self.erasures = 0
         self._names: list[str] | None = None
@@ -78,27 +80,39 @@ class Pool:
         self.contents: dict[str, list[Any]] = {}
         for name, values in (contents or {}).items():
             self.contents[name] = list(values)
-            if len(self.contents[name]) != len(matrix):
+            if len(self.contents[name]) != len(self):
                 count = len(self.contents[name])
-                raise InputError(f"column {name!r} has {count} values for {len(matrix)} rows; give one per row")
+                raise InputError(f"column {name!r} has {count} values for {len(self)} rows; give one per row")
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._matrix)
 
     def __repr__(self) -> str:
-        return f"<Pool: {len(self):,} rows x {self.dimensions}, {self.metric}>"
+        kind = "" if self.kind == "dense" else f"{self.kind}, "
+        return f"<Pool: {len(self):,} rows x {self.dimensions}, {kind}{self.metric}>"
 
     @property
-    def vectors(self) -> npt.NDArray[np.float32]:
-        """The stored values, read-only; withdrawn rows are NaN."""
-        view = self._vectors.view()
-        view.flags.writeable = False
-        return view
+    def kind(self) -> str:
+        """What is stored: dense, sparse or bits."""
+        return self._matrix.kind
+
+    @property
+    def vectors(self) -> Vectors:
+        """What is stored, read-only: an array, a CSR array, or packed words.
+
+        Withdrawn rows are NaN, or no bits at all.
+        """
+        return self._matrix.vectors
+
+    @property
+    def origin(self) -> npt.NDArray[np.float32]:
+        """What was taken from every dense vector before it was stored."""
+        return self._matrix.origin
 
     @property
     def dimensions(self) -> int:
-        """Number of vector columns."""
-        return int(self._vectors.shape[1])
+        """Number of vector columns, or of bits."""
+        return self._matrix.dimensions
 
     @property
     def withdrawn(self) -> npt.NDArray[np.bool_]:
@@ -118,25 +132,21 @@ class Pool:
         """The rows of some ids; an unknown one is named."""
         return np.array([self._row(name) for name in ids], dtype=np.int64)
 
-    def take(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
+    def take(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> Vectors:
         """The stored vectors of some rows, as a frontier takes them."""
-        return np.asarray(self._vectors[np.asarray(rows, np.int64)])
+        return self._matrix.take(np.asarray(rows, np.int64))
 
     def content(self, row: int) -> dict[str, Any]:
         """What to show a person for one row."""
         return {name: values[row] for name, values in self.contents.items()}
 
-    def encode(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    def encode(self, vectors: Any) -> Vectors:
         """Bring outside vectors into the pool's space, with the pool's checks."""
-        matrix = _as_matrix(vectors)
-        if matrix.shape[1] != self.dimensions:
-            raise InputError(f"vectors have {matrix.shape[1]} columns, the pool has {self.dimensions}")
-        _range(matrix, self.columns)
-        return self._stored(matrix)
+        return self._matrix.encode(vectors)
 
     def extend(
         self,
-        vectors: npt.ArrayLike,
+        vectors: Any,
         *,
         ids: Sequence[str] | None = None,
         contents: Mapping[str, Sequence[Any]] | None = None,
@@ -150,31 +160,30 @@ class Pool:
         array([2])
         """
         added = self.encode(vectors)
-        first, total = len(self), len(self) + len(added)
+        count = added.shape[0]
+        first, total = len(self), len(self) + count
         new_contents = {name: list(values) for name, values in (contents or {}).items()}
-        if set(new_contents) != set(self.contents) or any(len(v) != len(added) for v in new_contents.values()):
+        if set(new_contents) != set(self.contents) or any(len(v) != count for v in new_contents.values()):
             raise InputError(f"added rows need the pool's content columns: {sorted(self.contents) or 'none'}")
         if self._names is not None or ids is not None:
             if ids is None:
                 raise InputError("this pool has ids of its own: give ids for the added rows")
             self._set_names(self.ids, ids, total)
-        self._vectors = np.concatenate([self._vectors, added])
-        self._withdrawn = np.concatenate([self._withdrawn, np.zeros(len(added), bool)])
+        self._matrix.append(added)
+        self._withdrawn = np.concatenate([self._withdrawn, np.zeros(count, bool)])
         for name, values in new_contents.items():
             self.contents[name].extend(values)
         return np.arange(first, total)
 
     def withdraw(self, rows: npt.ArrayLike) -> None:
-        """Erase rows: their vectors become NaN, their contents None. Numbers and ids stay."""
+        """Erase rows: their vectors become NaN (or no bits), their contents None. Numbers and ids stay."""
         chosen = np.asarray(rows)
         if chosen.size == 0:
             return
         if chosen.dtype.kind not in "iu" or chosen.ndim > 1 or not 0 <= chosen.min() <= chosen.max() < len(self):
             raise InputError(f"rows to withdraw: give row numbers from 0 to {len(self) - 1}")
         chosen = np.atleast_1d(chosen)
-        if not self._vectors.flags.writeable or isinstance(self._vectors, np.memmap):
-            self._vectors = np.array(self._vectors)
-        self._vectors[chosen] = np.nan
+        self._matrix.erase(chosen)
         self._withdrawn[chosen] = True
         self.erasures += 1
         for values in self.contents.values():
@@ -191,7 +200,7 @@ class Pool:
         """
         copy = object.__new__(Pool)
         copy.__dict__.update(self.__dict__)
-        copy._vectors = np.array(self._vectors)
+        copy._matrix = self._matrix.copy()
         copy._withdrawn = self._withdrawn.copy()
         copy.contents = {name: list(values) for name, values in self.contents.items()}
         copy.withdraw(rows)
@@ -204,10 +213,25 @@ class Pool:
         names.update(f"{self.metric}:{self.dimensions}:{count}\n".encode())
         names.update(self.origin.tobytes())
         names.update("\0".join(self.ids[:count]).encode())
+        return {"ids": names.hexdigest(), "vectors": self._digest(self._matrix.vectors, count)}
+
+    def digest(self, encoded: Vectors) -> str:
+        """A hash of vectors that :meth:`encode` has made, to recognise them again."""
+        return self._digest(encoded, encoded.shape[0])
+
+    def check_dense(self, who: str) -> None:
+        """Refuse a pool that is not dense, on behalf of something that needs plain vectors."""
+        if self.kind != "dense":
+            raise InputError(
+                f"{who} needs dense vectors, and this pool is of kind {self.kind!r}: "
+                "reduce it first, with scikit-learn's TruncatedSVD for one"
+            )
+
+    def _digest(self, vectors: Vectors, count: int) -> str:
         values = hashlib.blake2b(digest_size=16)
-        for block in blocks(count, self.dimensions * 4):
-            values.update(np.ascontiguousarray(self._vectors[block]).tobytes())
-        return {"ids": names.hexdigest(), "vectors": values.hexdigest()}
+        for chunk in self._matrix.chunks(vectors, count):
+            values.update(chunk)
+        return values.hexdigest()
 
     def _row(self, name: str) -> int:
         if not isinstance(name, str):
@@ -222,17 +246,6 @@ class Pool:
             if name in self._index:
                 return self._index[name]
         raise InputError(f"id {name!r} is not in the pool of {len(self):,} rows")
-
-    def _stored(self, matrix: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        if self.metric == "cosine":
-            return _normalised(matrix)
-        if matrix.dtype == np.float32 and not self.origin.any():
-            # Our own copy, unless it is a memory map: a file is read where it lies.
-            return matrix if isinstance(matrix, np.memmap) else np.array(matrix, order="C")
-        stored = np.empty(matrix.shape, np.float32)
-        for block in blocks(len(matrix), matrix.shape[1] * 8):
-            stored[block] = np.asarray(matrix[block], np.float64) - self.origin
-        return stored
 
     def _set_names(self, known: Sequence[str], added: Sequence[str], total: int | None = None) -> None:
         names = [*known, *added]
@@ -258,71 +271,16 @@ def _is_text(name: str) -> bool:
     return "\0" not in name
 
 
-def blocks(count: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> Iterator[slice]:
-    """Slices of rows small enough to be worked on at once."""
-    step = max(1, block_bytes // max(1, row_bytes))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
-
-
-def _as_matrix(vectors: npt.ArrayLike) -> npt.NDArray[Any]:
-    try:
-        matrix = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
-    except ValueError as wrong:
-        raise InputError("vectors have rows of different lengths: give one value per row and column") from wrong
-    if matrix.dtype == object or matrix.dtype.kind not in "fiub":
-        raise InputError(f"vectors of type {matrix.dtype} are not real numbers: convert them to float32")
-    if matrix.ndim != 2:
-        raise InputError(f"vectors have {matrix.ndim} dimension(s): give a table of rows and columns")
-    if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        raise InputError(f"the pool is empty: {matrix.shape[0]} rows, {matrix.shape[1]} vector columns")
-    return matrix
-
-
-def _range(
-    matrix: npt.NDArray[Any], columns: Sequence[str] | None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Smallest and largest value of each column; the first bad value is named by row and column."""
-    low = np.full(matrix.shape[1], np.inf)
-    high = np.full(matrix.shape[1], -np.inf)
-    for block in blocks(len(matrix), matrix.shape[1] * 8):
-        with np.errstate(over="ignore"):
-            part = np.asarray(matrix[block], np.float64)
-        bad = ~(np.abs(part) <= LARGEST_VALUE)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            value = part[row, column]
-            name = repr(columns[column]) if columns is not None else str(column)
-            where = f"row {block.start + row}, column {name}: {value:g}"
-            if np.isfinite(value):
-                raise InputError(f"{where} is beyond ±{LARGEST_VALUE:g}; rescale the column")
-            raise InputError(f"{where} is not a finite number; fill it in or drop the row")
-        np.minimum(low, part.min(axis=0), out=low)
-        np.maximum(high, part.max(axis=0), out=high)
-    return low, high
-
-
-def _origin(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """The point to centre on: 0 in each column but for those that lie far from 0.
-
-    A column is moved by its middle only where all its values lie within an eighth of it. Then value
-    minus middle is exact for float32 values (Sterbenz), so that no difference between two rows and no
-    tie changes, and products used as filters lose no digits to a common offset.
-    """
-    middle = ((low + high) / 2).astype(np.float32)
-    far = (middle != 0) & ((high - low) <= np.abs(middle) / 4)
-    return np.where(far, middle, np.float32(0))
-
-
-def _normalised(matrix: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    stored = np.empty(matrix.shape, np.float32)
-    for block in blocks(len(matrix), matrix.shape[1] * 8):
-        part = np.asarray(matrix[block], np.float64)
-        # Scaling by the largest value first keeps tiny and huge rows from under- or overflowing.
-        largest = np.abs(part).max(axis=1, keepdims=True)
-        if not largest.all():
-            row = block.start + int(np.flatnonzero(largest[:, 0] == 0)[0])
-            raise InputError(f"row {row} is all zeros: cosine needs a direction; drop it or use euclidean")
-        part = part / largest
-        stored[block] = part / np.sqrt((part**2).sum(axis=1, keepdims=True))
-    return stored
+def _matrix_of(vectors: Any, metric: str, columns: Sequence[str] | None) -> Matrix:
+    """The kind of matrix that suits the vectors and the metric."""
+    if metric not in METRICS:
+        raise InputError(f"unknown metric {metric!r}: choose one of {', '.join(METRICS)}")
+    if isinstance(vectors, Matrix):
+        return vectors  # stored already: a part of a larger pool, or one that lies elsewhere
+    if metric == "jaccard":
+        return BitMatrix(vectors, columns)
+    if isinstance(vectors, PackedBits):
+        raise InputError(f"packed bits are compared by metric 'jaccard', not {metric!r}")
+    if sparse.issparse(vectors):
+        return SparseMatrix(vectors, metric, columns)
+    return DenseMatrix(vectors, metric, columns)

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from activecover.errors import ActiveCoverError, InputError
 from activecover.extras import require
+from activecover.pool._bits import PackedBits
 from activecover.pool._pool import Pool
 
 POSITIVE_WORDS = frozenset({"1", "true", "yes", "y", "positive", "pos"})
@@ -32,9 +34,9 @@ class LoadedPool:
 
 @dataclass(slots=True)
 class _Table:
-    """What a reader hands over: named vector columns and named columns of text."""
+    """What a reader hands over: named vector columns (or a sparse matrix) and named columns of text."""
 
-    vectors: npt.NDArray[Any] | None
+    vectors: Any
     names: list[str] | None
     texts: dict[str, list[str]]
 
@@ -71,6 +73,7 @@ def load_pool(
     vectors: str | Path | None = None,
     metric: str = "euclidean",
     header: bool = True,
+    bits: int | None = None,
 ) -> LoadedPool:
     """Read a pool from a ``.npy``, ``.npz``, ``.csv``, ``.tsv`` or ``.parquet`` file.
 
@@ -78,7 +81,8 @@ def load_pool(
     ----------
     path : path
         The file. ``.npy`` is memory-mapped. In an ``.npz`` the vectors are the array ``X`` (or the one
-        named by ``columns``, or the only one with two dimensions).
+        named by ``columns``, or the only one with two dimensions). An ``.npz`` written by
+        ``scipy.sparse.save_npz`` gives a sparse pool.
     columns : sequence of str, optional
         The vector columns; by default every column whose first value is a number and that is not the
         id or the label. A Parquet column of lists is a vector too.
@@ -88,10 +92,12 @@ def load_pool(
         What to show a person; by default every column.
     vectors : path, optional
         A ``.npy`` or ``.npz`` file with the vectors, row for row, where ``path`` only has what to show.
-    metric : {"euclidean", "cosine"}
-        The pool's metric.
+    metric : {"euclidean", "cosine", "jaccard"}
+        The pool's metric; jaccard takes zeros and ones, or packed bits.
     header : bool
         Whether a CSV or TSV file begins with column names; if not they are "1", "2", ….
+    bits : int, optional
+        The vectors are packed by ``numpy.packbits`` along the rows; a row has so many bits.
 
     Returns
     -------
@@ -103,6 +109,8 @@ def load_pool(
     with _readable(path):
         table = _read_table(path, wanted, header)
     matrix = table.vectors if vectors is None else read_vectors(vectors)
+    if bits is not None and matrix is not None:
+        matrix = PackedBits(matrix, bits)
     if matrix is None:
         raise InputError(f"{path}: no numeric columns to use as vectors; name them, or give vectors of your own")
     ids = table.texts.get(id_col) if id_col is not None else None
@@ -120,8 +128,8 @@ def load_pool(
     return LoadedPool(pool, labels)
 
 
-def read_vectors(path: str | Path) -> npt.NDArray[Any]:
-    """Read a matrix from a ``.npy`` (memory-mapped) or ``.npz`` file."""
+def read_vectors(path: str | Path) -> Any:
+    """Read a matrix from a ``.npy`` (memory-mapped) or ``.npz`` file; a sparse one stays sparse."""
     path = Path(path)
     if path.suffix.lower() not in {".npy", ".npz"}:
         raise InputError(f"{path}: vectors come from .npy or .npz files; save them with numpy.save")
@@ -221,6 +229,10 @@ def _check_start(path: Path, start: bytes, what: str) -> None:
             raise InputError(f"{path}: not {what}")
 
 
+#: What ``scipy.sparse.save_npz`` writes for every format of matrix.
+_SPARSE_ARRAYS = {"format", "shape", "data"}
+
+
 def _read_npz(path: Path, wanted: _Wanted) -> _Table:
     _check_start(path, b"PK", "an .npz file; write it with numpy.savez")
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -228,6 +240,9 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Table:
         for name in [*(wanted.columns or ()), *wanted.special(), *(wanted.content_cols or ())]:
             if name not in names:
                 raise InputError(f"{path}: no array {name!r} (arrays are: {', '.join(names)})")
+        if {*names} >= _SPARSE_ARRAYS and wanted.needs_vectors and not wanted.columns:
+            file.seek(0)
+            return _Table(sparse.load_npz(file), None, {})
         texts = {name: _texts(path, name, archive[name]) for name in [*wanted.special(), *(wanted.content_cols or ())]}
         if not wanted.needs_vectors:
             return _Table(None, None, texts)

@@ -2,5 +2,18 @@
 
 from activecover.store._ledger import FORMAT, Ask, Ledger
 from activecover.store._log import Event, EventLog, JsonlLog, MemoryLog, open_log
+from activecover.store._sql import Ready, SqlLog, SqlStore
 
-__all__ = ["FORMAT", "Ask", "Event", "EventLog", "JsonlLog", "Ledger", "MemoryLog", "open_log"]
+__all__ = [
+    "FORMAT",
+    "Ask",
+    "Event",
+    "EventLog",
+    "JsonlLog",
+    "Ledger",
+    "MemoryLog",
+    "Ready",
+    "SqlLog",
+    "SqlStore",
+    "open_log",
+]

@@ -61,6 +61,9 @@ class Ask:
     by: str
     expires: float | None
     state: State = "leased"
+    probability: float | None = None
+    open: int | None = None
+    first: Ask | None = None
 
     @property
     def settled(self) -> bool:
@@ -140,6 +143,10 @@ class Ledger:
             self._in_state[earlier.state].pop(earlier.id)
             self._decisions.pop(earlier.id, None)
         ask = Ask(event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires"))
+        ask.probability, ask.open = event.get("probability"), event.get("open")
+        # Asking again is no new draw, unless a row that was chosen without chance had gone back unanswered.
+        if earlier and not (earlier.state == "open" and (earlier.first or earlier).probability == 1):
+            ask.first = earlier.first or earlier
         self.asks[ask.id] = ask
         self._move(ask, "leased")
         self.next_number = ask.number + 1

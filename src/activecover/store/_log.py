@@ -6,8 +6,9 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from activecover.errors import InputError, StoreError
 
@@ -31,7 +32,11 @@ class EventLog(ABC):
       returns only once they would survive a crash.
     - ``read(since)`` gives the events from a position on, in order, exactly as they were appended.
     - Nothing is ever changed or removed.
+    - Inside a :meth:`turn` nobody else appends, and what is appended is kept together at its end.
     """
+
+    #: Whether other processes may append too.
+    shared: ClassVar[bool] = False
 
     @abstractmethod
     def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
@@ -44,6 +49,15 @@ class EventLog(ABC):
     @abstractmethod
     def __len__(self) -> int:
         """How many events there are."""
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """A time in which nobody else appends."""
+        yield
+
+    def try_brain(self) -> bool:
+        """Become the one process that runs the learner; whether we are."""
+        return True
 
     def close(self) -> None:  # noqa: B027 - most have nothing to let go of
         """Let go of files and locks."""
@@ -70,7 +84,7 @@ class MemoryLog(EventLog):
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
         # Through JSON, so that what does not survive a file does not survive here either.
-        numbered = [json.loads(_line(len(self) + i, event)) for i, event in enumerate(events)]
+        numbered = [json.loads(encode(len(self) + i, event)) for i, event in enumerate(events)]
         self._events.extend(numbered)
         return [dict(event) for event in numbered]
 
@@ -119,7 +133,7 @@ class JsonlLog(EventLog):
                 raise
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
-        lines = [_line(len(self) + i, event) for i, event in enumerate(events)]
+        lines = [encode(len(self) + i, event) for i, event in enumerate(events)]
         if not lines:
             return []
         data = (_MORE + b"\n").join(lines) + b"\n"
@@ -218,7 +232,8 @@ def open_log(log: EventLog | str | Path | None) -> EventLog:
     return log if isinstance(log, EventLog) else JsonlLog(log)
 
 
-def _line(position: int, event: Mapping[str, Any]) -> bytes:
+def encode(position: int, event: Mapping[str, Any]) -> bytes:
+    """One event as JSON, with its position."""
     try:
         return json.dumps({"seq": position, **event}, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as wrong:

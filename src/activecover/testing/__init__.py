@@ -7,8 +7,28 @@ Each suite raises ``AssertionError`` with a sentence that says which rule was br
 >>> check_frontier(ExactFrontier, rounds=2)
 """
 
-from activecover.testing._frontier import BruteForce, check_frontier
+from activecover.testing._frontier import (
+    BruteForce,
+    check_frontier,
+    random_bit_pool,
+    random_pool,
+    random_sparse_pool,
+)
 from activecover.testing._learner import check_learner
 from activecover.testing._log import check_log
+from activecover.testing._rule import RANKINGS, Coverage, Ranking, check_rule, measure_coverage
 
-__all__ = ["BruteForce", "check_frontier", "check_learner", "check_log"]
+__all__ = [
+    "RANKINGS",
+    "BruteForce",
+    "Coverage",
+    "Ranking",
+    "check_frontier",
+    "check_learner",
+    "check_log",
+    "check_rule",
+    "measure_coverage",
+    "random_bit_pool",
+    "random_pool",
+    "random_sparse_pool",
+]

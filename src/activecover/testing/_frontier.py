@@ -2,36 +2,122 @@
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from activecover.frontier import NO_KEY, Frontier
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors
+
+
+class Definition(ABC):
+    """What distance means for one kind of pool, in the plainest of words."""
+
+    @abstractmethod
+    def read(self, vectors: Vectors, row: int) -> Any:
+        """One row of stored vectors, as a point."""
+
+    @abstractmethod
+    def apart(self, a: Any, b: Any) -> Any:
+        """A number that orders points as their distance does."""
+
+    @abstractmethod
+    def distance(self, apart: Any) -> float:
+        """The distance that such a number stands for."""
+
+
+class DenseDefinition(Definition):
+    """Squared differences, summed by NumPy in float64."""
+
+    def read(self, vectors: Vectors, row: int) -> npt.NDArray[np.float64]:
+        point: npt.NDArray[np.float64] = vectors[row].astype(np.float64)
+        return point
+
+    def apart(self, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+        return float(((a - b) ** 2).sum())
+
+    def distance(self, apart: float) -> float:
+        return math.sqrt(apart)
+
+
+class SparseDefinition(Definition):
+    """Squared differences over the columns that either has, summed in the order of the columns."""
+
+    def read(self, vectors: Vectors, row: int) -> dict[int, float]:
+        stretch = slice(vectors.indptr[row], vectors.indptr[row + 1])
+        return dict(zip(vectors.indices[stretch].tolist(), vectors.data[stretch].tolist(), strict=True))
+
+    def apart(self, a: dict[int, float], b: dict[int, float]) -> float:
+        total = 0.0
+        for column in sorted({*a, *b}):
+            difference = a.get(column, 0.0) - b.get(column, 0.0)
+            total += difference * difference
+        return total
+
+    def distance(self, apart: float) -> float:
+        return math.sqrt(apart)
+
+
+class BitDefinition(Definition):
+    """The share of bits that are not in common, as a fraction."""
+
+    def read(self, vectors: Vectors, row: int) -> int:
+        return int.from_bytes(vectors[row].tobytes(), "big")
+
+    def apart(self, a: int, b: int) -> Fraction:
+        return Fraction((a ^ b).bit_count(), (a | b).bit_count()) if a | b else Fraction(0)
+
+    def distance(self, apart: Fraction) -> float:
+        return float(apart)
+
+
+def definition_of(pool: Pool) -> Definition:
+    """The definition of distance that holds in a pool."""
+    if pool.kind == "bits":
+        return BitDefinition()
+    return SparseDefinition() if pool.kind == "sparse" else DenseDefinition()
 
 
 class BruteForce:
-    """The definition, written down: all distances in float64, every time."""
+    """The definition, written down: all distances, every time."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.positives: dict[int, npt.NDArray[np.float64]] = {}
+        self.definition = definition_of(pool)
+        self.positives: dict[int, Any] = {}
         self.open = set(np.flatnonzero(~pool.withdrawn).tolist())
 
-    def nearest(self, k: int, without: set[int]) -> list[tuple[float, int, int]]:
-        """Squared distance, row and source of the ``k`` nearest open rows."""
+    def add(self, keys: list[int], vectors: Vectors) -> None:
+        """Add positives by key, with stored or encoded vectors."""
+        self.positives.update({key: self.definition.read(vectors, place) for place, key in enumerate(keys)})
+
+    def nearest(self, k: int, without: set[int]) -> list[tuple[Any, int, int]]:
+        """How far apart, row and source of the ``k`` nearest open rows."""
         found = []
+        vectors = self.pool.vectors
         for row in sorted(self.open - without):
-            point = self.pool.vectors[row].astype(np.float64)
-            nearest = [(float(((point - p) ** 2).sum()), key) for key, p in self.positives.items()]
+            point = self.definition.read(vectors, row)
+            nearest = [(self.definition.apart(point, p), key) for key, p in self.positives.items()]
             if nearest:
-                squared, key = min(nearest)
-                found.append((squared, row, key))
+                apart, key = min(nearest)
+                found.append((apart, row, key))
         return sorted(found)[:k]
 
 
-def check_frontier(make: Callable[[Pool], Frontier], *, rounds: int = 20, steps: int = 30, seed: int = 0) -> None:
+def check_frontier(
+    make: Callable[[Pool], Frontier],
+    *,
+    rounds: int = 20,
+    steps: int = 30,
+    seed: int = 0,
+    pools: Callable[[np.random.Generator], Pool] | None = None,
+) -> None:
     """Hold a frontier to its contract on random pools and random sequences of calls.
 
     Parameters
@@ -42,14 +128,22 @@ def check_frontier(make: Callable[[Pool], Frontier], *, rounds: int = 20, steps:
         Pools, and calls on each.
     seed : int
         Of the pools and calls.
+    pools : callable, optional
+        Draws a pool: ``random_pool`` (dense, the default), ``random_sparse_pool``, ``random_bit_pool``
+        or one of your own.
     """
     for turn in range(rounds):
         random = np.random.default_rng([seed, turn])
-        _check_one(make, random, steps)
+        _check_one(make, random, steps, random_pool if pools is None else pools)
 
 
-def _check_one(make: Callable[[Pool], Frontier], random: np.random.Generator, steps: int) -> None:
-    pool = random_pool(random)
+def _check_one(
+    make: Callable[[Pool], Frontier],
+    random: np.random.Generator,
+    steps: int,
+    pools: Callable[[np.random.Generator], Pool],
+) -> None:
+    pool = pools(random)
     frontier, model = make(pool), BruteForce(pool)
     empty = frontier.nearest(3)
     assert len(empty.rows) == 0, "with no positive there is no nearest row"
@@ -75,6 +169,54 @@ def random_pool(random: np.random.Generator, rows: int | None = None) -> Pool:
     return Pool(points, metric=metric)
 
 
+def random_sparse_pool(random: np.random.Generator, rows: int | None = None) -> Pool:
+    """A small sparse pool: duplicates, ties, empty rows, rows that share no column, both metrics."""
+    count = rows or int(random.integers(1, 60))
+    dimensions = int(random.choice([1, 2, 5, 30, 400, 100_000]))
+    metric = "cosine" if random.random() < 0.5 else "euclidean"
+    matrix = _sparse_rows(random, count, dimensions, metric)
+    if random.random() < 0.5:
+        matrix = matrix[random.integers(0, count, count)]
+    return Pool(matrix, metric=metric)
+
+
+def _sparse_rows(random: np.random.Generator, count: int, dimensions: int, metric: str) -> sparse.csr_array:
+    """Rows of up to 25 values, more of them in the first columns, as words have it."""
+    lengths = random.integers(0, min(dimensions, 25) + 1, count)
+    lengths = np.maximum(lengths, 1) if metric == "cosine" else lengths
+    columns = (dimensions * random.random(lengths.sum()) ** 4).astype(np.int64)
+    whole = random.random() < 0.5
+    scale = random.choice([1, 1e6])
+    values = random.integers(1, 4, len(columns)) if whole else random.normal(size=len(columns)) * scale
+    # For cosine no row may add up to zeros.
+    values = np.abs(values) if metric == "cosine" else values
+    place = np.repeat(np.arange(count), lengths)
+    return sparse.csr_array(sparse.coo_array((values.astype(np.float64), (place, columns)), shape=(count, dimensions)))
+
+
+def random_bit_pool(random: np.random.Generator, rows: int | None = None) -> Pool:
+    """A small pool of bits: duplicates, many ties, rows with no bits at all."""
+    count = rows or int(random.integers(1, 60))
+    dimensions = int(random.choice([1, 3, 8, 63, 64, 65, 200, 1024]))
+    bits = _bit_rows(random, count, dimensions)
+    if random.random() < 0.5:
+        bits = bits[random.integers(0, count, count)]
+    return Pool(bits, metric="jaccard")
+
+
+def _bit_rows(random: np.random.Generator, count: int, dimensions: int) -> npt.NDArray[np.bool_]:
+    return np.asarray(random.random((count, dimensions)) < random.choice([0.02, 0.3, 0.9], (count, 1)))
+
+
+def _more_rows(pool: Pool, random: np.random.Generator, count: int) -> Any:
+    """Rows from outside, of the pool's kind."""
+    if pool.kind == "sparse":
+        return _sparse_rows(random, count, pool.dimensions, pool.metric)
+    if pool.kind == "bits":
+        return _bit_rows(random, count, pool.dimensions)
+    return random.normal(size=(count, pool.dimensions)) + pool.origin
+
+
 def _random_call(frontier: Frontier, model: BruteForce, random: np.random.Generator) -> None:
     pool = model.pool
     every = np.arange(len(pool))
@@ -83,7 +225,7 @@ def _random_call(frontier: Frontier, model: BruteForce, random: np.random.Genera
     if choice <= 1:
         keys = [int(row) for row in some if int(row) not in model.positives and not pool.withdrawn[row]]
         frontier.add(keys, pool.take(keys))
-        model.positives.update({key: pool.vectors[key].astype(np.float64) for key in keys})
+        model.add(keys, pool.take(keys))
     elif choice == 2 and model.positives:
         keys = random.permutation(list(model.positives))[: int(random.integers(1, 4))].tolist()
         frontier.remove(keys)
@@ -107,18 +249,18 @@ def _random_call(frontier: Frontier, model: BruteForce, random: np.random.Genera
 
 def _grow_or_seed(frontier: Frontier, model: BruteForce, random: np.random.Generator) -> None:
     pool = model.pool
-    shape = (int(random.integers(1, 4)), pool.dimensions)
-    vectors = random.normal(size=shape) + pool.origin
+    count = int(random.integers(1, 4))
+    vectors = _more_rows(pool, random, count)
     if random.random() < 0.5:
         rows = pool.extend(vectors)
         frontier.extend()
         model.open |= set(rows.tolist())
     else:
         first = min([0, *model.positives]) - 1
-        keys = [first - place for place in range(shape[0])]
+        keys = [first - place for place in range(count)]
         encoded = pool.encode(vectors)
         frontier.add(keys, encoded)
-        model.positives.update({key: point.astype(np.float64) for key, point in zip(keys, encoded, strict=True)})
+        model.add(keys, encoded)
 
 
 def _compare(frontier: Frontier, model: BruteForce, random: np.random.Generator) -> None:
@@ -134,7 +276,8 @@ def _compare(frontier: Frontier, model: BruteForce, random: np.random.Generator)
     expected = model.nearest(k, held)
     assert rows == [row for _, row, _ in expected], "rows or their order differ from the definition"
     assert found.sources.tolist() == [key for _, _, key in expected], "a row names the wrong positive"
-    assert found.distances.tolist() == [float(np.sqrt(d)) for d, _, _ in expected], "a distance is not exact"
+    distances = [model.definition.distance(apart) for apart, _, _ in expected]
+    assert found.distances.tolist() == distances, "a distance is not exact"
     if rows:
         first = frontier.nearest(1, without=sorted(held))
         assert first.rows.tolist() == rows[:1], "nearest(k) does not begin with nearest(1)"

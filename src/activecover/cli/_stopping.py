@@ -1,0 +1,105 @@
+"""``activecover stopping``: the rules, and a finished run replayed against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from activecover.cli import _options as options
+from activecover.cli._show import out, print_json, print_table
+from activecover.draw import check_picture, draw_stops
+from activecover.stopping import RULES, Replay, Stop, describe_rules, load_runs, replay, summarise
+from activecover.trace import check_writable
+
+app = typer.Typer(help="Know when to stop.", no_args_is_help=True)
+
+
+@app.callback()
+def _stopping() -> None:
+    """Know when to stop."""
+
+
+@app.command("rules")
+def rules(json: options.Json = False) -> None:
+    """List the stopping rules, and what each of them assumes."""
+    described = describe_rules()
+    if json:
+        print_json(described)
+        return
+    columns = ["rule", "valid", "at every look", "draws of its own", "stops when", "assumes"]
+    print_table(
+        "",
+        columns,
+        [
+            (
+                rule["name"],
+                rule["valid"],
+                rule["anytime"],
+                rule["design"],
+                rule["summary"],
+                "; ".join(rule["assumptions"]),
+            )
+            for rule in described
+        ],
+    )
+
+
+@app.command("replay")
+def replay_command(
+    file: Annotated[Path, typer.Argument(help="Traces that simulate wrote (--out), or a label log.")],
+    target: Annotated[float, typer.Option("--target", help="Recall to certify.")] = 0.95,
+    confidence: Annotated[float, typer.Option("--confidence", help="How sure to be of it.")] = 0.95,
+    rule: Annotated[
+        list[str] | None, typer.Option("--rule", help="Only this rule; may be given several times.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, help="Rows of the pool; default: what the file implies.")
+    ] = None,
+    positives: Annotated[
+        int | None, typer.Option("--positives", min=0, help="Positives in the pool; default: those found.")
+    ] = None,
+    seed: options.Seed = 0,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Save the picture: .png, .svg or .pdf.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Replay finished runs against every rule: when each would have stopped, its recall then, and its price."""
+    if plot is not None:
+        check_picture(plot)
+        check_writable(plot, file)
+    chosen = None if not rule else [RULES[name].name for given in rule for name in options.split_names(given) or []]
+    results = [
+        (name, replay(run, target=target, confidence=confidence, names=chosen, seed=seed + place))
+        for place, (name, run) in enumerate(load_runs(file, rows=rows, positives=positives))
+    ]
+    if plot is not None:
+        draw_stops(plot, results[0][1], title=results[0][0])
+    if json:
+        print_json([{"run": name, **result.as_dict()} for name, result in results])
+        return
+    show([result for _, result in results], results[0][0])
+    if plot is not None:
+        out().print(f"picture: {plot}", markup=False)
+
+
+def show(results: Sequence[Replay], name: str) -> None:
+    """One run as it is, several as a summary."""
+    first = results[0]
+    title = f"{first.positives:,} positives among {first.rows:,} rows; target {first.target:g}"
+    if len(results) == 1:
+        ideal = "" if first.ideal is None else f"; the ranking alone was there after {first.ideal:,} labels"
+        columns = ["rule", "valid", "labels", "recall then", "it said at least", "target met", "price"]
+        print_table(f"{name}: {title}{ideal}", columns, [_row(stop) for stop in first.stops])
+        return
+    columns = ["rule", "valid", "stopped in", "median labels", "mean recall", "missed the target", "median price"]
+    lines = [
+        (s["rule"], s["valid"], s["stopped"], s["labels"], s["recall"], s["missed"], s["price"])
+        for s in summarise(results)
+    ]
+    print_table(f"{len(results)} runs; {title}", columns, lines)
+
+
+def _row(stop: Stop) -> tuple[object, ...]:
+    return (stop.rule, stop.valid, stop.labels, stop.recall, stop.recall_lower, stop.met, stop.price)

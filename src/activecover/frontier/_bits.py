@@ -1,0 +1,63 @@
+"""The backend for pools of bits: shares of common bits, counted word by word."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from activecover.frontier import _bits_kernel as kernel
+from activecover.frontier._base import Rows
+from activecover.frontier._scan import ScanFrontier, row_blocks, rows_of
+from activecover.parallel import for_each
+from activecover.pool import Pool
+
+_BLOCK_ROWS = 8192
+
+
+class BitFrontier(ScanFrontier):
+    """The exact frontier for pools of bits, by Jaccard distance: one less the share of common bits.
+
+    A row whose number of bits alone puts it farther from a positive than it is from another is passed
+    over. Two rows with no bits at all are at distance 0.
+
+    Parameters
+    ----------
+    pool : Pool
+        One of bits; rows that were withdrawn are closed from the start.
+
+    Examples
+    --------
+    >>> pool = Pool([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0]], metric="jaccard")
+    >>> frontier = BitFrontier(pool)
+    >>> frontier.add([0], pool.take([0]))
+    >>> frontier.retire([0])
+    >>> found = frontier.nearest(2)
+    >>> found.rows, found.distances.round(3)
+    (array([2, 1]), array([0.333, 1.   ]))
+    """
+
+    kind: ClassVar[str] = "bits"
+
+    def __init__(self, pool: Pool) -> None:
+        self._ones = np.zeros(0, np.int64)
+        super().__init__(pool)
+
+    def _take_in(self, first: int, total: int) -> None:
+        added = np.empty(total - first, np.int64)
+        kernel.count_ones(self._pool.vectors, first, added)
+        self._ones = np.concatenate([self._ones, added])
+
+    def _improve(self, rows: Rows | None, new: slice) -> None:
+        keys, positives = self._known.keys[new], self._known.vectors[new]
+        if not len(keys) or (rows is not None and not len(rows)):
+            return
+        words, ones = self._pool.vectors, np.empty(len(keys), np.int64)
+        kernel.count_ones(positives, 0, ones)
+
+        def work(block: tuple[int, int, Rows | None]) -> None:
+            kernel.settle(
+                words, rows_of(block, self._open), self._ones, positives, ones, keys, self._values, self._sources
+            )
+
+        for_each(work, row_blocks(rows, self._open, _BLOCK_ROWS), blas=False)

@@ -1,0 +1,314 @@
+"""The approximate backend: a step looks only at the neighbours that a FAISS index names."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError, check_count
+from activecover.frontier import _faiss_kernel as kernel
+from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, check_kind
+from activecover.frontier._exact import ExactFrontier
+from activecover.frontier._faiss_index import STRUCTURES, adopt_index, build_index
+from activecover.frontier._kernel import summation_plan
+from activecover.frontier._locked import one_at_a_time
+from activecover.frontier._scan import Positives
+from activecover.pool import Pool
+
+#: Neighbours that are searched for when a positive is new; twice as many whenever they are used up.
+FIRST_NEIGHBOURS = 32
+REACH = 1024
+_PER_LIST = ("start", "length", "far", "through", "keys")
+
+
+class FaissFrontier(Frontier):
+    """Rows near positives by an approximate index; the distances shown are exact.
+
+    Every positive has a list of its neighbours in the index, with distances by the shared kernel, and
+    one heap over all lists names the nearest open row. A list that is used up is searched anew for twice
+    as many, once nothing nearer is left elsewhere. So a step costs a search or two, whatever the size of
+    the pool. When all lists are through, what is left is scanned exactly: every open row is reached.
+
+    Approximate is only which neighbours the index names, and that a positive is asked for ``reach``
+    neighbours at the most. What comes back depends on the positives and the open rows alone, not on how
+    they came about: searches are only remembered.
+
+    Parameters
+    ----------
+    pool : Pool
+        The rows; those that were withdrawn are left out.
+    structure : {"hnsw", "ivf"}
+        A graph (slow to build, quick to search) or cells (the other way round).
+    index : faiss.Index or path, optional
+        An index of yours with one vector per row whose ids are the row numbers. Rows that are added to
+        the pool are added to it too; a row that is erased is never proposed, but stays in your index.
+    reach : int
+        Neighbours of a positive to look at, at the most.
+    deterministic : bool
+        Build on one thread. FAISS promises the same index again only so.
+
+    Notes
+    -----
+    An index that grows with its pool is not the one that is built on the grown pool at once: it may
+    name other neighbours. After rows are added, restored or erased all positives are searched for anew.
+
+    Examples
+    --------
+    >>> frontier = FaissFrontier(Pool([[0.0], [1.0], [5.0], [6.5]]))
+    >>> frontier.add([0], np.array([[0.0]], dtype=np.float32))
+    >>> frontier.retire([0])
+    >>> frontier.nearest(2).rows
+    array([1, 2])
+    """
+
+    exact: ClassVar[bool] = False
+
+    def __init__(
+        self, pool: Pool, structure: str = "hnsw", *, index: Any = None, reach: int = REACH, deterministic: bool = True
+    ) -> None:
+        if structure not in STRUCTURES:
+            raise InputError(f"unknown structure {structure!r}: choose one of {', '.join(STRUCTURES)}")
+        check_kind(self.kind, pool, f"faiss-{structure}")
+        check_count("reach", reach)
+        self._lock = threading.RLock()
+        self._pool = pool
+        self._erasures = pool.erasures
+        self._plan = summation_plan(pool.dimensions)
+        self._index = (
+            build_index(pool, structure, deterministic=deterministic) if index is None else adopt_index(pool, index)
+        )
+        self._reach = reach
+        self._open = ~pool.withdrawn
+        #: The same but within a call, where rows that were taken count as closed.
+        self._free = self._open.copy()
+        self._known = Positives(pool.take([]))
+        self._rest: _Rest | None = None
+        self._clear()
+
+    @property
+    def positives(self) -> int:
+        self._close_erased()
+        return len(self._known)
+
+    @one_at_a_time
+    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
+        new = np.asarray(keys, np.int64)
+        if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
+            raise InputError("a positive can be added once only: remove it before adding it again")
+        self._close_erased()
+        first = len(self._known)
+        self._known.add(new, np.asarray(vectors, np.float32).reshape(len(new), self._pool.dimensions))
+        self._search(first)
+
+    @one_at_a_time
+    def remove(self, keys: RowsLike) -> None:
+        self._close_erased()
+        gone = np.asarray(keys, np.int64)
+        for key in gone.tolist():
+            if key not in self._known:
+                raise InputError(f"positive {key} is not known here")
+        self._drop(gone)
+
+    @one_at_a_time
+    def retire(self, rows: RowsLike) -> None:
+        chosen = np.asarray(rows, np.int64)
+        self._open[chosen] = self._free[chosen] = False
+
+    @one_at_a_time
+    def restore(self, rows: RowsLike) -> None:
+        chosen = np.asarray(rows, np.int64)
+        chosen = chosen[~self._open[chosen] & ~self._pool.withdrawn[chosen]]
+        if len(chosen):
+            self._open[chosen] = self._free[chosen] = True
+            # Closed rows are left out of the lists, their vectors unread.
+            self._begin_anew()
+
+    @one_at_a_time
+    def extend(self) -> None:
+        self._close_erased()
+        first, total = len(self._open), len(self._pool)
+        if first == total:
+            return
+        self._open = np.concatenate([self._open, ~self._pool.withdrawn[first:]])
+        self._free = self._open.copy()
+        rows = first + np.flatnonzero(self._open[first:])
+        self._index.add(rows, self._pool.take(rows))
+        self._rest = None
+        self._begin_anew()
+
+    @one_at_a_time
+    def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
+        self._close_erased()
+        k = max(0, min(k, len(self._open))) if len(self._known) else 0
+        held = np.asarray(without, np.int64)
+        rows, squared, keys = np.empty(k, np.int64), np.empty(k), np.empty(k, np.int64)
+        # What is closed for good need not be read again at the next call; the rest is done on a copy.
+        while k and (needy := kernel.first_open(self._heap, self._lists, self._open)) >= 0:
+            self._widen(needy)
+        heap = _copied(self._heap)
+        count = 0
+        self._free[held] = False
+        try:
+            while True:
+                count, needy = kernel.collect(heap, self._lists, self._free, count, k, rows, squared, keys)
+                if needy < 0:
+                    break
+                self._widen(needy)
+        finally:
+            for touched in (held, rows[:count]):
+                self._free[touched] = self._open[touched]
+        found = Nearest(rows[:count], np.sqrt(squared[:count]), keys[:count])
+        return found if count == k else self._and_the_rest(found, k, held)
+
+    def _and_the_rest(self, found: Nearest, k: int, held: Rows) -> Nearest:
+        """The lists are through: what is in none of them comes in its exact order."""
+        if self._rest is None:
+            self._rest = _Rest(self._pool)
+        self._rest.catch_up(self._known, self._open)
+        more = self._rest.frontier.nearest(k - len(found.rows), without=np.union1d(held, found.rows))
+        return Nearest(
+            np.concatenate([found.rows, more.rows]),
+            np.concatenate([found.distances, more.distances]),
+            np.concatenate([found.sources, more.sources]),
+        )
+
+    def _clear(self) -> None:
+        """No lists: room for a few."""
+        self._lists = kernel.Lists(
+            rows=np.empty(1 << 12, np.int32), squared=np.empty(1 << 12), start=np.zeros(8, np.int64),
+            length=np.zeros(8, np.int64), far=np.zeros(8), through=np.zeros(8, bool), keys=np.zeros(8, np.int64),
+        )  # fmt: skip
+        self._asked = np.zeros(8, np.int64)
+        self._end = 0
+        self._heap = _heap(8)
+
+    def _begin_anew(self) -> None:
+        self._clear()
+        self._search(0)
+
+    def _search(self, first: int) -> None:
+        """Give the positives from ``first`` on their lists, in one search."""
+        total = len(self._known)
+        while len(self._asked) < total:
+            self._asked = _doubled(self._asked)
+            longer = {name: _doubled(getattr(self._lists, name)) for name in _PER_LIST}
+            self._lists = self._lists._replace(**longer)
+            self._heap = _copied(self._heap, _doubled)._replace(size=self._heap.size)
+        self._lists.keys[first:total] = self._known.keys[first:]
+        self._lists.length[first:total] = 0
+        self._asked[first:total] = min(FIRST_NEIGHBOURS, self._reach)
+        self._lists.through[first:total] = not len(self._index)
+        if first == total or not len(self._index):
+            return
+        found, self._lists.far[first:total] = self._index.search(self._known.vectors[first:], int(self._asked[first]))
+        for place in range(first, total):
+            self._lengthen(place, found[place - first])
+        kernel.push_all(self._heap, self._lists, first, total)
+
+    def _widen(self, one: int) -> None:
+        """Search for twice as many neighbours of a positive."""
+        self._asked[one] = min(2 * self._asked[one], self._reach)
+        found, self._lists.far[one : one + 1] = self._index.search(
+            self._known.vectors[one : one + 1], int(self._asked[one])
+        )
+        self._lengthen(one, found[0])
+
+    def _lengthen(self, one: int, found: Rows) -> None:
+        """Append to a list what it does not have yet of the rows that were found, by exact distance."""
+        lists = self._lists
+        before = slice(int(lists.start[one]), int(lists.start[one] + lists.length[one]))
+        found = found[(found >= 0) & (found < len(self._open))]
+        fresh = np.setdiff1d(found[self._open[found]], lists.rows[before])
+        squared = np.empty((1, len(fresh)))
+        kernel.settle_rows(
+            np.asarray(self._pool.vectors), fresh[None], self._known.vectors[one : one + 1], self._plan, squared
+        )
+        order = np.lexsort((fresh, squared[0]))
+        rows = np.concatenate([lists.rows[before], fresh[order].astype(np.int32)])
+        distances = np.concatenate([lists.squared[before], squared[0][order]])
+        self._lists.through[one] = self._asked[one] >= min(self._reach, len(self._index))
+        self._make_room(len(rows), one)
+        place = slice(self._end, self._end + len(rows))
+        self._lists.rows[place], self._lists.squared[place] = rows, distances
+        self._lists.start[one], self._lists.length[one] = self._end, len(rows)
+        self._end += len(rows)
+
+    def _make_room(self, wanted: int, moving: int) -> None:
+        """Close the gaps that moved lists left, or double the room, until a list of ``wanted`` rows fits."""
+        lists = self._lists
+        if self._end + wanted <= len(lists.rows):
+            return
+        lists.length[moving] = 0
+        used = int(lists.length.sum())
+        rows = np.empty(max(len(lists.rows), 2 * (used + wanted)), np.int32)
+        squared = np.empty(len(rows))
+        end = 0
+        for one in np.flatnonzero(lists.length).tolist():
+            old = slice(int(lists.start[one]), int(lists.start[one] + lists.length[one]))
+            new = slice(end, end + int(lists.length[one]))
+            rows[new], squared[new] = lists.rows[old], lists.squared[old]
+            lists.start[one], end = end, new.stop
+        self._lists, self._end = lists._replace(rows=rows, squared=squared), end
+
+    def _close_erased(self) -> None:
+        """Close rows that were erased since this was last looked at; positives among them are none any more."""
+        if self._erasures == self._pool.erasures:
+            return
+        with self._lock:
+            self._erasures = self._pool.erasures
+            erased = np.flatnonzero(self._open & self._pool.withdrawn[: len(self._open)])
+            inside = self._known.keys[self._known.keys >= 0]
+            gone = inside[self._pool.withdrawn[inside]]
+            self.retire(erased)
+            self._known.drop(gone)
+            self._rest = None
+            self._index.wipe(np.union1d(erased, gone))
+            self._begin_anew()
+
+    def _drop(self, gone: Rows) -> None:
+        """Forget positives and their lists; the rows on them are on others' lists, or are scanned in the end."""
+        kept = np.flatnonzero(~np.isin(self._known.keys, gone))
+        self._known.drop(gone)
+        self._rest = None
+        for part in (*(getattr(self._lists, name) for name in _PER_LIST), self._asked):
+            part[: len(kept)] = part[kept]
+            part[len(kept) :] = 0
+        self._heap = _heap(len(self._asked))
+        kernel.push_all(self._heap, self._lists, 0, len(kept))
+
+
+class _Rest:
+    """The exact frontier, brought up to date only when it is needed."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.frontier = ExactFrontier(pool)
+        self._keys: set[int] = set()
+        self._open = ~pool.withdrawn
+
+    def catch_up(self, known: Positives, is_open: npt.NDArray[np.bool_]) -> None:
+        """Take in what has changed since the last time; positives have only been added."""
+        self.frontier.retire(np.flatnonzero(self._open & ~is_open))
+        new = np.array([place for place, key in enumerate(known.keys.tolist()) if key not in self._keys], np.int64)
+        self.frontier.add(known.keys[new], known.vectors[new])
+        self.frontier.restore(np.flatnonzero(is_open & ~self._open))
+        self._open = is_open.copy()
+        self._keys.update(known.keys.tolist())
+
+
+def _heap(room: int) -> kernel.Heap:
+    return kernel.Heap(
+        np.zeros(room), np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64),
+        np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+def _copied(heap: kernel.Heap, copy: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] = np.copy) -> kernel.Heap:
+    return kernel.Heap(copy(heap.squared), copy(heap.rows), copy(heap.lists), copy(heap.cursor), copy(heap.size))
+
+
+def _doubled(part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate([part, np.zeros_like(part)])

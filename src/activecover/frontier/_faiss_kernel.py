@@ -1,0 +1,157 @@
+"""Merging the neighbour lists of many positives: one heap over the next open neighbour of each.
+
+A list is a stretch of two long arrays (rows and squared distances). It is read from its beginning and
+may become longer later; what was read stays what it was. The heap holds, for every list that is not
+through, its next entry, or (row ``ASK``) that more has to be searched for before one can go on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.frontier._compile import compiled
+from activecover.frontier._kernel import squared_distance
+
+#: In place of a row: the list is read to its end, and the index may know more. It sorts before all rows,
+#: so that a row as near as the last one, with a lower number, is not overlooked.
+ASK = -1
+
+
+class Lists(NamedTuple):
+    """The neighbours of every positive, as far as they were searched for."""
+
+    rows: npt.NDArray[np.int32]
+    squared: npt.NDArray[np.float64]
+    start: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+    #: How far the farthest neighbour is that the index named, by its own account.
+    far: npt.NDArray[np.float64]
+    #: Whether the index has no more to give.
+    through: npt.NDArray[np.bool_]
+    keys: npt.NDArray[np.int64]
+
+
+class Heap(NamedTuple):
+    """The next entry of every list: squared distance, row, list; and how far every list is read."""
+
+    squared: npt.NDArray[np.float64]
+    rows: npt.NDArray[np.int64]
+    lists: npt.NDArray[np.int64]
+    cursor: npt.NDArray[np.int64]
+    #: One number: how many entries there are.
+    size: npt.NDArray[np.int64]
+
+
+@compiled()
+def settle_rows(vectors: Any, rows: Any, positives: Any, plan: Any, squared: Any) -> None:
+    """Exact squared distances of ``rows[j, i]`` from positive ``j``; infinite where there is no row."""
+    sums = np.empty(plan.shape[0])
+    for j in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            if rows[j, i] < 0:
+                squared[j, i] = np.inf
+            else:
+                squared[j, i] = squared_distance(vectors, rows[j, i], positives, j, plan, sums)
+
+
+@compiled(inline="always")
+def _before(heap: Any, keys: Any, a: int, b: int) -> bool:
+    if heap.squared[a] != heap.squared[b]:
+        return heap.squared[a] < heap.squared[b]
+    if heap.rows[a] != heap.rows[b]:
+        return heap.rows[a] < heap.rows[b]
+    return keys[heap.lists[a]] < keys[heap.lists[b]]
+
+
+@compiled(inline="always")
+def _swap(heap: Any, a: int, b: int) -> None:
+    heap.squared[a], heap.squared[b] = heap.squared[b], heap.squared[a]
+    heap.rows[a], heap.rows[b] = heap.rows[b], heap.rows[a]
+    heap.lists[a], heap.lists[b] = heap.lists[b], heap.lists[a]
+
+
+@compiled()
+def _sink(heap: Any, keys: Any) -> None:
+    """Put the first entry where it belongs."""
+    place = 0
+    while True:
+        least = place
+        for child in (2 * place + 1, 2 * place + 2):
+            if child < heap.size[0] and _before(heap, keys, child, least):
+                least = child
+        if least == place:
+            return
+        _swap(heap, place, least)
+        place = least
+
+
+@compiled()
+def push_all(heap: Any, lists: Any, first: int, total: int) -> None:
+    """Begin to read lists ``first`` to ``total``."""
+    for one in range(first, total):
+        heap.cursor[one] = 0
+        empty = lists.length[one] == 0
+        if empty and lists.through[one]:
+            continue
+        place = heap.size[0]
+        heap.size[0] += 1
+        heap.squared[place] = lists.far[one] if empty else lists.squared[lists.start[one]]
+        heap.rows[place] = ASK if empty else lists.rows[lists.start[one]]
+        heap.lists[place] = one
+        while place > 0 and _before(heap, lists.keys, place, (place - 1) // 2):
+            _swap(heap, place, (place - 1) // 2)
+            place = (place - 1) // 2
+
+
+@compiled()
+def first_open(heap: Any, lists: Any, is_open: Any) -> int:
+    """Read past closed rows until the first entry is an open one.
+
+    Returns -1 where it is, -2 where all lists are through, else the list that needs to be longer.
+    """
+    while heap.size[0] > 0:
+        one = heap.lists[0]
+        if heap.rows[0] >= 0 and is_open[heap.rows[0]]:
+            return -1
+        place, end = heap.cursor[one], lists.start[one] + lists.length[one]
+        at = lists.start[one] + place
+        while at < end and not is_open[lists.rows[at]]:
+            at += 1
+        heap.cursor[one] = at - lists.start[one]
+        if at < end:
+            heap.rows[0] = lists.rows[at]
+            heap.squared[0] = lists.squared[at]
+        elif lists.through[one]:
+            heap.size[0] -= 1
+            _swap(heap, 0, heap.size[0])
+        elif heap.rows[0] == ASK:
+            return one
+        else:
+            # Only when nothing nearer than its last row is left elsewhere is the search worth its time.
+            heap.rows[0] = ASK
+            heap.squared[0] = lists.far[one]
+        _sink(heap, lists.keys)
+    return -2
+
+
+@compiled()
+def collect(
+    heap: Any, lists: Any, is_open: Any, count: int, wanted: int, rows: Any, squared: Any, keys: Any
+) -> tuple[int, int]:
+    """Take open rows in their order, closing each, until there are ``wanted``.
+
+    Returns how many there are, and what kept it from going on, as :func:`first_open` does.
+    """
+    while count < wanted:
+        state = first_open(heap, lists, is_open)
+        if state != -1:
+            return count, state
+        rows[count] = heap.rows[0]
+        squared[count] = heap.squared[0]
+        keys[count] = lists.keys[heap.lists[0]]
+        is_open[heap.rows[0]] = False
+        count += 1
+    return count, -1

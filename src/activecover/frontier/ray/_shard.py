@@ -1,0 +1,237 @@
+"""One shard: a part of the pool with ordinary exact frontiers on it, in a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.frontier._base import Frontier, Nearest, Rows
+from activecover.frontier.ray._connect import import_ray
+from activecover.frontier.ray._sources import Layout, Piece, Table, read_pieces, rows_counted_from
+from activecover.pool import Pool
+from activecover.pool._dense import DenseMatrix, _range
+from activecover.pool._matrix import as_matrix
+
+#: Moves every key below zero, in order: to a shard all positives come from outside.
+_OUTSIDE = 1 << 62
+#: Vectors go along with an answer up to this size.
+_VECTOR_BYTES = 1 << 22
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a shard says of its rows before they are stored: the range of each column, and ids."""
+
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    ids: list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What has happened to a shard's rows since its files were read."""
+
+    added: tuple[Vectors, ...] = ()
+    withdrawn: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has happened to a frontier since the last question; ``whole`` means since its beginning."""
+
+    whole: bool
+    removed: Rows
+    keys: Rows
+    vectors: Vectors
+    closed: Rows
+    opened: Rows
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A shard's nearest rows, with what settles ties: the squared distances."""
+
+    rows: Rows
+    squares: npt.NDArray[np.float64]
+    distances: npt.NDArray[np.float64]
+    sources: Rows
+    vectors: Vectors | None
+
+
+class StoredMatrix(DenseMatrix):
+    """Rows of a larger pool, stored as that pool would: around its origin, not around one of their own."""
+
+    def __init__(self, matrix: npt.NDArray[Any], metric: str, origin: Vectors) -> None:
+        self._metric, self._columns = metric, None
+        self.dimensions = int(matrix.shape[1])
+        self.origin = origin
+        as_it_is = metric == "euclidean" and matrix.dtype == np.float32 and not origin.any()
+        # Read by us and for us: no copy is needed to make it ours.
+        self._values = matrix if as_it_is and matrix.flags.c_contiguous else self._stored(matrix)
+
+
+class _Part(StoredMatrix):
+    """As a shard holds it: what comes to a shard later has been encoded on the way."""
+
+    def encode(self, given: Vectors) -> Vectors:
+        return given
+
+
+class _Known:
+    """One frontier of a shard, and the vectors of its positives by key."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
+        self.rows = 0
+        self.vectors: dict[int, Vectors] = {}
+
+
+class Shard:
+    """Rows ``first``, ``first + 1``, … of a pool. Row numbers are those of the whole pool throughout.
+
+    Nothing is read before it is asked for, so that whatever goes wrong has a caller to tell.
+    """
+
+    def __init__(self, pieces: Sequence[Piece], layout: Layout, first: int, backend: str) -> None:
+        self._pieces, self._layout, self._first, self._backend = pieces, layout, first, backend
+        self._table: Table | None = None
+        self._pool: Pool | None = None
+        self._frontiers: dict[int, _Known] = {}
+
+    def process(self) -> int:
+        """The number of the process that this runs in."""
+        return os.getpid()
+
+    def node(self) -> str:
+        """The node that this runs on."""
+        place: str = import_ray().get_runtime_context().get_node_id()
+        return place
+
+    def survey(self) -> Survey:
+        """Read the rows, check them, and say what the other shards need to know."""
+        table = self._read()
+        with rows_counted_from(self._first):
+            low, high = _range(as_matrix(table.vectors), None)
+        return Survey(low, high, table.ids)
+
+    def build(self, metric: str, origin: npt.NDArray[np.float32], later: Later) -> None:
+        """Store the rows as a pool of all rows would."""
+        table = self._read()
+        self._table = None
+        with rows_counted_from(self._first):
+            self._pool = Pool(_Part(table.vectors, metric, origin), metric=metric)
+        self._contents: dict[str, list[str | None]] = {name: list(texts) for name, texts in table.contents.items()}
+        for vectors in later.added:
+            self.extend(vectors)
+        self.withdraw(np.array(later.withdrawn, np.int64))
+
+    def take(self, rows: Rows) -> Vectors:
+        """The stored vectors of some rows."""
+        vectors: Vectors = self._stored().take(rows - self._first)
+        return vectors
+
+    def content(self, row: int) -> dict[str, Any]:
+        """What to show a person for a row."""
+        return {name: texts[row - self._first] for name, texts in self._contents.items()}
+
+    def extend(self, encoded: Vectors) -> None:
+        """Add encoded rows at the end."""
+        self._stored().extend(encoded)
+
+    def withdraw(self, rows: Rows) -> None:
+        """Erase rows."""
+        self._stored().withdraw(rows - self._first)
+        for texts in self._contents.values():
+            for row in (rows - self._first).tolist():
+                # Added rows have their contents with the one who added them.
+                if row < len(texts):
+                    texts[row] = None
+
+    def digest(self, stop: int) -> tuple[int, int]:
+        """A sum of hashes of the rows before ``stop``: the same, added up, however they are spread."""
+        pool = self._stored()
+        total = np.zeros(2, np.uint64)
+        for start in range(0, min(len(pool), stop - self._first), 4096):
+            rows = np.arange(start, min(start + 4096, len(pool), stop - self._first))
+            hashes = [
+                hashlib.blake2b(vector.tobytes(), digest_size=16, salt=row.to_bytes(16, "little")).digest()
+                for row, vector in zip((rows + self._first).tolist(), pool.take(rows), strict=True)
+            ]
+            total += np.frombuffer(b"".join(hashes), "<u8").reshape(-1, 2).sum(axis=0, dtype=np.uint64)
+        return int(total[0]), int(total[1])
+
+    def step(self, number: int, changes: Changes, k: int, without: Rows, ended: Sequence[int] = ()) -> Answer | None:
+        """Take in changes of a frontier, then answer: its nearest rows; None where it is not known here."""
+        for old in ended:
+            self._frontiers.pop(old, None)
+        if changes.whole:
+            self._frontiers[number] = _Known(self._new_frontier())
+        known = self._frontiers.get(number)
+        if known is None:
+            return None
+        self._apply(known, changes)
+        found = known.frontier.nearest(k, without=without - self._first)
+        return self._answer(known, found)
+
+    def _apply(self, known: _Known, changes: Changes) -> None:
+        frontier = known.frontier
+        self._cover(known, changes.rows, whole=changes.whole)
+        # Closed first and opened last: so nothing is computed for a row that does not need it.
+        frontier.retire(changes.closed - self._first)
+        if len(changes.removed):
+            frontier.remove(changes.removed - _OUTSIDE)
+            for key in changes.removed.tolist():
+                del known.vectors[key]
+        if len(changes.keys):
+            frontier.add(changes.keys - _OUTSIDE, changes.vectors)
+            known.vectors.update(zip(changes.keys.tolist(), changes.vectors, strict=True))
+        if len(changes.opened):
+            frontier.restore(changes.opened - self._first)
+
+    def _cover(self, known: _Known, rows: int, *, whole: bool) -> None:
+        """Let a frontier see the rows up to the one that it has been told of, and no further."""
+        there = len(self._stored())
+        rows = min(rows - self._first, there)
+        if not whole and rows == known.rows:
+            return
+        if not whole:
+            known.frontier.extend()
+            known.frontier.restore(np.arange(known.rows, rows))
+        known.frontier.retire(np.arange(rows, there))
+        known.rows = rows
+
+    def _answer(self, known: _Known, found: Nearest) -> Answer:
+        vectors = self._stored().take(found.rows)
+        keys = found.sources + _OUTSIDE
+        sources = np.array([known.vectors[key] for key in keys.tolist()], np.float32).reshape(vectors.shape)
+        # Different squares may have one root: the merge needs the squares. This is the kernel's definition.
+        squares = ((vectors.astype(np.float64) - sources.astype(np.float64)) ** 2).sum(axis=1)
+        small = vectors.nbytes <= _VECTOR_BYTES
+        return Answer(found.rows + self._first, squares, found.distances, keys, vectors if small else None)
+
+    def _new_frontier(self) -> Frontier:
+        from activecover.frontier._choose import choose_frontier
+
+        frontier = choose_frontier(self._stored(), self._backend)
+        if not frontier.exact:
+            raise InputError(f"backend {self._backend!r} is approximate: shards need an exact one")
+        return frontier
+
+    def _read(self) -> Table:
+        if self._table is None:
+            self._table = read_pieces(self._pieces, self._layout)
+        return self._table
+
+    def _stored(self) -> Pool:
+        assert self._pool is not None, "build comes first"
+        return self._pool

@@ -1,0 +1,319 @@
+"""Files in pieces: which rows of which file, read where they lie and nothing beside them."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import ActiveCoverError, InputError
+from activecover.extras import require
+from activecover.pool import blocks
+from activecover.pool._read import _check_names, _parquet_vector, _parquet_vector_columns, _text, _Wanted
+
+#: Bytes per request: large enough for object storage, small beside a shard.
+_REQUEST_BYTES = 1 << 26
+_HEADER_BYTES = 1 << 16
+_HEADERS_AT_ONCE = 16
+_PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is to be read of every file, and with which options of its storage."""
+
+    columns: tuple[str, ...] | None = None
+    id_col: str | None = None
+    label_col: str | None = None
+    content_cols: tuple[str, ...] = ()
+    storage: Mapping[str, Any] = field(default_factory=dict)
+
+    def wanted(self) -> _Wanted:
+        """The same, as the readers of pools ask for it."""
+        return _Wanted(self.columns, self.id_col, self.label_col, self.content_cols, needs_vectors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file: how many rows it has, and by what to see that it is still the same."""
+
+    url: str
+    rows: int
+    stamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some rows of one file."""
+
+    url: str
+    stamp: str
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(slots=True)
+class Table:
+    """What was read: vectors, and ids and contents where there are any."""
+
+    vectors: npt.NDArray[Any]
+    ids: list[str] | None
+    contents: dict[str, list[str]]
+
+
+def find_sources(given: str | Path | Sequence[str | Path], layout: Layout) -> list[Source]:
+    """The files meant by some names (of which some may be patterns), with their numbers of rows.
+
+    Only headers are read.
+    """
+    names = [given] if isinstance(given, str | Path) else list(given)
+    # Shards run in folders of their own: a path must mean the same everywhere.
+    whole = [str(name) if "://" in str(name) else str(Path(name).expanduser().absolute()) for name in names]
+    urls = [url for name in whole for url in _expand(name, layout)]
+    if not urls:
+        raise InputError("no files given: name one or several .npy or Parquet files")
+    for url in urls:
+        if not url.lower().split("::")[0].endswith((".npy", *_PARQUET)):
+            raise InputError(f"{url}: shards are read from .npy and Parquet files")
+        if _is_npy(url) and (layout.columns or layout.id_col or layout.label_col or layout.content_cols):
+            raise InputError(f"{url}: a .npy file has no columns with names; use Parquet")
+    with ThreadPoolExecutor(min(_HEADERS_AT_ONCE, len(urls))) as threads:
+        return list(threads.map(lambda url: _look_at(url, layout), urls))
+
+
+def cut(sources: Sequence[Source], shards: int) -> list[list[Piece]]:
+    """Split all rows into shards of equal size, to a row.
+
+    Examples
+    --------
+    >>> parts = cut([Source("a.npy", 3, ""), Source("b.npy", 5, "")], 2)
+    >>> [[(piece.url, piece.start, piece.stop) for piece in part] for part in parts]
+    [[('a.npy', 0, 3), ('b.npy', 0, 1)], [('b.npy', 1, 5)]]
+    """
+    total = sum(source.rows for source in sources)
+    shards = min(shards, total)
+    bounds = [total * shard // shards for shard in range(shards + 1)]
+    parts: list[list[Piece]] = []
+    for low, high in itertools.pairwise(bounds):
+        part, first = [], 0
+        for source in sources:
+            start, stop = max(low - first, 0), min(high - first, source.rows)
+            if start < stop:
+                part.append(Piece(source.url, source.stamp, start, stop))
+            first += source.rows
+        parts.append(part)
+    return parts
+
+
+def read_pieces(pieces: Sequence[Piece], layout: Layout) -> Table:
+    """The rows of a shard; a single local ``.npy`` is mapped instead of read."""
+    tables = [_read(piece, layout) for piece in pieces]
+    widths = {table.vectors.shape[1] for table in tables}
+    if len(widths) > 1:
+        raise InputError(f"{pieces[0].url} and other files differ in their number of columns: {sorted(widths)}")
+    vectors = tables[0].vectors if len(tables) == 1 else np.concatenate([table.vectors for table in tables])
+    ids = None if layout.id_col is None else [name for table in tables for name in table.ids or ()]
+    contents = {name: [text for table in tables for text in table.contents[name]] for name in layout.content_cols}
+    return Table(vectors, ids, contents)
+
+
+def _read(piece: Piece, layout: Layout) -> Table:
+    with _readable(piece.url):
+        files, path = _open_storage(piece.url, layout)
+        if _stamp(files.info(path)) != piece.stamp:
+            raise InputError(f"{piece.url}: the file has changed since the pool was opened; open the pool anew")
+        if _is_npy(piece.url):
+            return Table(_read_npy(files, path, piece), None, {})
+        return _read_parquet(files, path, piece, layout)
+
+
+# -- names and storage ---------------------------------------------------------------------------
+
+
+def _is_npy(url: str) -> bool:
+    return url.lower().split("::")[0].endswith(".npy")
+
+
+def _fsspec() -> Any:
+    return require("fsspec", extra="ray", purpose="files of a pool in shards")
+
+
+def _open_storage(url: str, layout: Layout) -> tuple[Any, str]:
+    """The file system of an address, and the path in it."""
+    files, path = _fsspec().core.url_to_fs(url, **layout.storage)
+    return files, path
+
+
+def _expand(name: str, layout: Layout) -> list[str]:
+    if not any(mark in name for mark in "*?["):
+        return [name]
+    with _readable(name):
+        files, path = _open_storage(name, layout)
+        found = sorted(files.glob(path))
+        if not found:
+            raise InputError(f"{name}: no such files")
+        return [files.unstrip_protocol(path) for path in found]
+
+
+def _stamp(info: Mapping[str, Any]) -> str:
+    """Size and whatever the storage says of a file's version."""
+    marks = [str(info[name]) for name in ("ETag", "etag", "LastModified", "last_modified", "mtime") if name in info]
+    return " ".join([str(info.get("size")), *marks[:1]])
+
+
+@contextmanager
+def _readable(url: str) -> Iterator[None]:
+    """Whatever storage and libraries raise becomes one line that names the file."""
+    try:
+        yield
+    except (ActiveCoverError, MemoryError):
+        raise
+    except FileNotFoundError as wrong:
+        raise InputError(f"{url}: no such file") from wrong
+    except Exception as wrong:
+        # Storage, network and damaged bytes make the libraries raise nearly anything.
+        reason = getattr(wrong, "strerror", None) or str(wrong).partition("\n")[0] or type(wrong).__name__
+        raise InputError(f"{url}: cannot be read ({reason})") from wrong
+
+
+def _look_at(url: str, layout: Layout) -> Source:
+    with _readable(url):
+        files, path = _open_storage(url, layout)
+        info = files.info(path)
+        if info.get("type") == "directory":
+            raise InputError(f"{url}: a folder; name its files, or a pattern such as {url.rstrip('/')}/*.parquet")
+        rows = _npy_header(files, path, url).shape[0] if _is_npy(url) else _parquet_rows(files, path, url, layout)
+        if not rows:
+            raise InputError(f"{url}: no rows")
+        return Source(url, rows, _stamp(info))
+
+
+# -- .npy ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    offset: int
+
+
+def _npy_header(files: Any, path: str, url: str) -> _Header:
+    begin = io.BytesIO(files.cat_file(path, start=0, end=_HEADER_BYTES))
+    if begin.getvalue()[:6] != b"\x93NUMPY":
+        raise InputError(f"{url}: not a .npy file; write it with numpy.save")
+    readers: dict[Any, Callable[[Any], Any]] = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    version = np.lib.format.read_magic(begin)
+    if version not in readers:
+        raise InputError(f"{url}: .npy of version {version}; write it with numpy.save as a plain table of numbers")
+    shape, by_columns, dtype = readers[version](begin)
+    if dtype.hasobject or dtype.kind not in "fiub":
+        raise InputError(f"{url}: holds {dtype}, not real numbers; convert them to float32")
+    if len(shape) != 2:
+        raise InputError(f"{url}: {len(shape)} dimension(s); give a table of rows and columns")
+    if by_columns and min(shape) > 1:
+        raise InputError(
+            f"{url}: saved column by column; save numpy.ascontiguousarray of it, so that rows lie together"
+        )
+    return _Header((int(shape[0]), int(shape[1])), dtype, begin.tell())
+
+
+def _read_npy(files: Any, path: str, piece: Piece) -> npt.NDArray[Any]:
+    header = _npy_header(files, path, piece.url)
+    if piece.stop > header.shape[0]:
+        raise InputError(f"{piece.url}: {header.shape[0]} rows where {piece.stop} are expected; open the pool anew")
+    shape = (len(piece), header.shape[1])
+    row_bytes = header.shape[1] * header.dtype.itemsize
+    first_byte = header.offset + piece.start * row_bytes
+    local = getattr(files, "local_file", False) or "file" in files.protocol
+    if local and os.path.isfile(path):
+        return np.memmap(path, header.dtype, "r", first_byte, shape)
+    matrix = np.empty(shape, header.dtype)
+    for block in blocks(shape[0], row_bytes, _REQUEST_BYTES):
+        start, stop = first_byte + block.start * row_bytes, first_byte + block.stop * row_bytes
+        data = files.cat_file(path, start=start, end=stop)
+        if len(data) != stop - start:
+            raise InputError(f"{piece.url}: ends early, is it damaged?")
+        matrix[block] = np.frombuffer(data, header.dtype).reshape(-1, shape[1])
+    return matrix
+
+
+# -- Parquet -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _parquet_file(files: Any, path: str) -> Iterator[Any]:
+    parquet = require("pyarrow.parquet", extra="ray", purpose="Parquet files")
+    with files.open(path, "rb") as raw, parquet.ParquetFile(raw, pre_buffer=True) as file:
+        yield file
+
+
+def _parquet_rows(files: Any, path: str, url: str, layout: Layout) -> int:
+    with _parquet_file(files, path) as file:
+        _check_names(Path(url), list(file.schema_arrow.names), layout.wanted())
+        return int(file.metadata.num_rows)
+
+
+def _read_parquet(files: Any, path: str, piece: Piece, layout: Layout) -> Table:
+    """Only the row groups that hold the piece's rows, only the columns asked for, one group at a time."""
+    arrow = require("pyarrow", extra="ray", purpose="Parquet files")
+    parts: list[Table] = []
+    with _parquet_file(files, path) as file:
+        chosen = _parquet_vector_columns(arrow, file.schema_arrow, layout.wanted())
+        if not chosen:
+            raise InputError(f"{piece.url}: no numeric columns to use as vectors; name them")
+        names = list(dict.fromkeys([*chosen, *([layout.id_col] if layout.id_col else []), *layout.content_cols]))
+        first = 0
+        for group in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            start, stop = max(piece.start - first, 0), min(piece.stop - first, rows)
+            if start < stop:
+                table = file.read_row_group(group, columns=names).slice(start, stop - start)
+                parts.append(_vectors_and_texts(arrow, table, chosen, piece, layout, first + start))
+            first += rows
+    if sum(len(part.vectors) for part in parts) != len(piece):
+        raise InputError(f"{piece.url}: {first} rows where {piece.stop} are expected; open the pool anew")
+    if len({part.vectors.shape[1] for part in parts}) > 1:
+        raise InputError(f"{piece.url}: lists of different lengths; give all the same length")
+    ids = None if layout.id_col is None else [name for part in parts for name in part.ids or ()]
+    contents = {name: [text for part in parts for text in part.contents[name]] for name in layout.content_cols}
+    return Table(np.concatenate([part.vectors for part in parts]), ids, contents)
+
+
+def _vectors_and_texts(arrow: Any, table: Any, chosen: list[str], piece: Piece, layout: Layout, first: int) -> Table:
+    with rows_counted_from(first):
+        columns = [_parquet_vector(Path(piece.url), arrow, table.column(name), name) for name in chosen]
+    texts = {
+        name: [_text(value) for value in table.column(name).to_pylist()]
+        for name in {*layout.content_cols, *([layout.id_col] if layout.id_col else [])}
+    }
+    ids = texts[layout.id_col] if layout.id_col is not None else None
+    matrix = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
+    return Table(np.ascontiguousarray(matrix), ids, {name: texts[name] for name in layout.content_cols})
+
+
+@contextmanager
+def rows_counted_from(first: int) -> Iterator[None]:
+    """Messages that name a row of a part name the row of the whole instead."""
+    import re
+
+    try:
+        yield
+    except InputError as wrong:
+        shifted = re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + first}", str(wrong), count=1)
+        raise InputError(shifted) from wrong

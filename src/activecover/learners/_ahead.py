@@ -1,0 +1,169 @@
+"""Thinking ahead: while a person looks at an item, the next one is found for either answer."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from activecover.learners._base import Labels, Learner, Proposal, Rows
+
+
+class _Guess:
+    """What to ask for next if a row turns out positive, and if it does not."""
+
+    def __init__(self, asked: Labels, held: Rows) -> None:
+        self.asked = asked
+        self.held = held
+        self.next: dict[bool, Proposal] = {}
+        #: Whether the learner has been told already that the row is positive.
+        self.told = False
+        #: What it turned out to be.
+        self.answer: bool | None = None
+
+    def labels(self, positive: bool) -> Labels:
+        asked = self.asked
+        return Labels(asked.numbers, asked.rows, np.array([positive]), asked.sampled)
+
+    def is_about(self, labels: Labels) -> bool:
+        asked = self.asked
+        return len(labels) == 1 and bool(
+            labels.rows[0] == asked.rows[0]
+            and labels.numbers[0] == asked.numbers[0]
+            and labels.sampled[0] == asked.sampled[0]
+        )
+
+
+class ThinkAhead:
+    """A learner that uses the time in which nobody asks it anything.
+
+    After :meth:`think` it finds, in a thread of its own, the proposal that follows either answer. When
+    the answer comes, ``tell`` and ``propose`` return at once; the learner itself takes the answer in
+    later. It answers exactly as the learner inside would: every other call waits until that is up to date.
+
+    Parameters
+    ----------
+    learner : Learner
+        One that has begun.
+
+    Examples
+    --------
+    >>> from activecover.learners import ExploreCommit
+    >>> from activecover.pool import Pool
+    >>> learner = ThinkAhead(ExploreCommit(explore=[0]).begin(Pool([[0.0], [5.0], [1.0], [5.5]])))
+    >>> learner.tell(Labels.of([0], [0], [True], True))
+    >>> learner.propose(1).rows
+    array([2])
+    >>> learner.think(Labels.of([1], [2], [True], False), held=[])
+    >>> learner.tell(Labels.of([1], [2], [False], False))
+    >>> learner.propose(1).rows
+    array([1])
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self.inner = learner
+        self._guess: _Guess | None = None
+        self._work: Future[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="activecover-ahead")
+        self._unlabelled = self._erasures = 0
+
+    def think(self, asked: Labels, held: Any) -> None:
+        """Begin to find what follows the answer to one row that was just asked for.
+
+        ``held`` are the rows that will be held when the answer has come.
+        """
+        before, guess = self._guess, _Guess(asked, np.sort(np.asarray(held, np.int64)))
+        self._unlabelled, self._erasures = self.unlabelled, self.inner.pool_.erasures
+        self._guess = guess
+        self._work = self._thread.submit(self._think, before, guess)
+
+    def tell(self, labels: Labels) -> None:
+        """Fold in settled labels; one that was thought of costs nothing now."""
+        guess = self._guess
+        if guess is not None and guess.answer is None and guess.is_about(labels):
+            guess.answer = bool(labels.positive[0])
+            self._unlabelled -= 1
+            return
+        self._up_to_date().tell(labels)
+
+    def propose(self, k: int, held: Any = ()) -> Proposal:
+        """Up to ``k`` rows to ask for next."""
+        guess = self._guess
+        rows = np.asarray(list(held) if isinstance(held, set | frozenset) else held, np.int64)
+        if k == 1 and guess is not None and guess.answer is not None and self._still_holds(guess, rows):
+            assert self._work is not None
+            self._work.result()
+            return guess.next[guess.answer]
+        return self._up_to_date().propose(k, rows)
+
+    def _still_holds(self, guess: _Guess, held: Rows) -> bool:
+        return self._erasures == self.inner.pool_.erasures and np.array_equal(np.sort(held), guess.held)
+
+    def untell(self, rows: Any) -> None:
+        """Take labels back."""
+        self._up_to_date().untell(rows)
+
+    def extend(self) -> None:
+        """Take in the rows by which the pool has grown."""
+        self._up_to_date().extend()
+
+    def exploring(self, held: Any = ()) -> bool:
+        """Whether rows of the sample are left, or no positive is known yet."""
+        return self._up_to_date().exploring(held)
+
+    @property
+    def unlabelled(self) -> int:
+        """How many rows could still be asked for."""
+        guess = self._guess
+        return self._unlabelled if guess is not None else self.inner.unlabelled
+
+    @property
+    def explore(self) -> Any:
+        """The learner's own exploration."""
+        return self.inner.explore
+
+    @property
+    def closed_(self) -> Any:
+        """Which rows are closed; a row that was told a moment ago may still be missing."""
+        return self.inner.closed_
+
+    def close(self) -> None:
+        """Stop thinking."""
+        self._up_to_date()
+        self._thread.shutdown()
+
+    def __repr__(self) -> str:
+        return repr(self.inner)
+
+    def _up_to_date(self) -> Learner:
+        """The learner inside, with all that was told and nothing that was only guessed."""
+        guess, work = self._guess, self._work
+        self._guess = self._work = None
+        if work is not None:
+            work.result()
+        if guess is not None:
+            self._take_in(guess)
+        return self.inner
+
+    def _think(self, before: _Guess | None, guess: _Guess) -> None:
+        if before is not None:
+            self._take_in(before)
+        learner, row = self.inner, guess.asked.rows
+        if learner.negatives == "none":
+            # That a row is negative says no more than that it need not be asked for again.
+            guess.next[False] = learner.propose(1, np.concatenate([guess.held, row]))
+        else:
+            learner.tell(guess.labels(False))
+            guess.next[False] = learner.propose(1, guess.held)
+            learner.untell(row)
+        learner.tell(guess.labels(True))
+        guess.told = True
+        guess.next[True] = learner.propose(1, guess.held)
+
+    def _take_in(self, guess: _Guess) -> None:
+        """Bring the learner from what was guessed to what turned out."""
+        if guess.told and not guess.answer:
+            self.inner.untell(guess.asked.rows)
+        if guess.answer is not None and not (guess.told and guess.answer):
+            self.inner.tell(guess.labels(guess.answer))

@@ -1,0 +1,109 @@
+"""What a pool asks of the matrix that holds its vectors, whatever kind of matrix that is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+
+#: Vectors as a pool stores them: a float32 array, a CSR array, or an array of packed 64-bit words.
+Vectors = Any
+
+#: Squares and sums of values up to this size stay far inside float32's range in every filter.
+LARGEST_VALUE = 1e15
+_BLOCK_BYTES = 1 << 24
+
+
+class Matrix(ABC):
+    """The vectors of a pool, stored: one subclass per kind.
+
+    Rows are added at the end and erased in place, never renumbered. What ``encode`` makes of outside
+    vectors is what the matrix would store for them, so that one definition of distance serves both.
+    """
+
+    kind: ClassVar[str]
+    dimensions: int
+    origin: npt.NDArray[np.float32]
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many rows there are."""
+
+    @property
+    @abstractmethod
+    def vectors(self) -> Vectors:
+        """What is stored, read-only."""
+
+    @abstractmethod
+    def take(self, rows: npt.NDArray[np.int64]) -> Vectors:
+        """Some rows, as a frontier takes them."""
+
+    @abstractmethod
+    def encode(self, given: Any) -> Vectors:
+        """What would be stored for these vectors; bad values are named by row and column."""
+
+    @abstractmethod
+    def append(self, encoded: Vectors) -> None:
+        """Add encoded rows at the end."""
+
+    @abstractmethod
+    def erase(self, rows: npt.NDArray[np.int64]) -> None:
+        """Overwrite the values of rows; a file that they were read from stays as it is."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """A matrix of its own with the same rows."""
+
+    @abstractmethod
+    def chunks(self, vectors: Vectors, count: int) -> Iterator[bytes]:
+        """The first ``count`` rows of stored or encoded vectors as bytes, the same on every machine."""
+
+    def _check_width(self, columns: int) -> None:
+        if columns != self.dimensions:
+            raise InputError(f"vectors have {columns} columns, the pool has {self.dimensions}")
+
+
+def blocks(count: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> Iterator[slice]:
+    """Slices of rows small enough to be worked on at once."""
+    step = max(1, block_bytes // max(1, row_bytes))
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+def as_matrix(vectors: Any) -> npt.NDArray[Any]:
+    """An array with two dimensions, neither of them empty, of real numbers."""
+    try:
+        matrix = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
+    except ValueError as wrong:
+        raise InputError("vectors have rows of different lengths: give one value per row and column") from wrong
+    check_table(matrix.dtype, matrix.shape)
+    return matrix
+
+
+def check_table(dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Refuse what is not a table of real numbers."""
+    if dtype.kind not in "fiub":
+        raise InputError(f"vectors of type {dtype} are not real numbers: convert them to float32")
+    if len(shape) != 2:
+        raise InputError(f"vectors have {len(shape)} dimension(s): give a table of rows and columns")
+    if shape[0] == 0 or shape[1] == 0:
+        raise InputError(f"the pool is empty: {shape[0]} rows, {shape[1]} vector columns")
+
+
+def refuse_value(row: int, column: int, value: float, columns: Sequence[str] | None) -> None:
+    """Say what is wrong with a value that is not finite, or too large."""
+    where = place_of(row, column, value, columns)
+    if np.isfinite(value):
+        raise InputError(f"{where} is beyond ±{LARGEST_VALUE:g}; rescale the column")
+    raise InputError(f"{where} is not a finite number; fill it in or drop the row")
+
+
+def place_of(row: int, column: int, value: float, columns: Sequence[str] | None) -> str:
+    """Row, column and value, for messages."""
+    name = repr(columns[column]) if columns is not None else str(column)
+    return f"row {row}, column {name}: {value:g}"

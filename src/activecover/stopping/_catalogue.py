@@ -1,0 +1,81 @@
+"""The registry of stopping rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from activecover.registry import Entry, Registry
+from activecover.stopping._betting import WeightedBetting
+from activecover.stopping._budget import Budget
+from activecover.stopping._chao import Chao
+from activecover.stopping._consecutive import ConsecutiveNegatives
+from activecover.stopping._gap import DistanceGap
+from activecover.stopping._knee import Knee
+from activecover.stopping._qbcb import ControlQuantile
+from activecover.stopping._ranked import RankedHypergeometric
+from activecover.stopping._rule import Rule, check_levels
+from activecover.stopping._sequence import ConfidenceSequence
+from activecover.stopping._target import TargetMethod
+from activecover.stopping._two_phase import TwoPhase
+
+RULES: Registry[Rule] = Registry("stopping rule", group="activecover.rules")
+
+for _rule, _summary in [
+    (ControlQuantile, "the review must find enough positives of a blind control sample"),
+    (TargetMethod, "the review must find every positive of a blind control sample"),
+    (TwoPhase, "stop ranking, draw a planned sample of the rest, look once"),
+    (ConfidenceSequence, "stop ranking, audit the rest, look after every label"),
+    (WeightedBetting, "certify while querying: every draw with known chances counts"),
+    (ConsecutiveNegatives, "many negatives in a row"),
+    (Knee, "the curve of finds has bent"),
+    (Budget, "so many labels; says nothing of recall"),
+    (Chao, "capture and recapture: control sample against review"),
+    (RankedHypergeometric, "the end of the ranking, taken for a random sample"),
+    (DistanceGap, "proposals are farther away than any positive was"),
+]:
+    RULES.add(Entry(_rule.name, _rule, _summary, version=_rule.version))
+
+
+def make_rule(name: str | Rule, **parameters: Any) -> Rule:
+    """Build a rule by name; a rule is handed back as it is.
+
+    Examples
+    --------
+    >>> make_rule("target", target=0.9)
+    TargetMethod(target=0.9, confidence=0.95, positives=None, sample=None)
+    """
+    if isinstance(name, Rule):
+        return name
+    rule = RULES.build(name, **parameters)
+    check_levels(rule.target, rule.confidence)
+    return rule
+
+
+def standard_rules(target: float = 0.95, confidence: float = 0.95, *, valid_only: bool = False) -> list[Rule]:
+    """One of each registered rule that works towards a target."""
+    rules = [
+        make_rule(entry.name, target=target, confidence=confidence) for entry in RULES if entry.name != Budget.name
+    ]
+    return [rule for rule in rules if rule.valid or not valid_only]
+
+
+def describe_rules() -> list[dict[str, Any]]:
+    """Every registered rule: what it promises, needs and assumes."""
+    return [
+        {
+            "name": entry.name,
+            "version": entry.version,
+            "summary": entry.summary,
+            "valid": _about(entry.build, "valid", False),
+            "anytime": _about(entry.build, "anytime", False),
+            "design": _about(entry.build, "design", "none"),
+            "assumptions": list(_about(entry.build, "assumptions", ())),
+        }
+        for entry in RULES
+    ]
+
+
+def _about(build: Callable[..., Rule], name: str, default: Any) -> Any:
+    # Another package may register a function that builds its rule: then nothing is promised here.
+    return getattr(build, name, default)

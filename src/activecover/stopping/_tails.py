@@ -1,0 +1,188 @@
+"""Tails of the distributions behind the rules, exact where they can be and finite for pools of any size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+Floats = npt.NDArray[np.float64]
+
+#: Terms farther below the mean than so many standard deviations, and some, do not show in a float64.
+_REACH, _MORE = 10.0, 40.0
+#: Logarithms of factorials are kept up to this one.
+_TABLE = 10**6
+
+
+def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Floats:
+    """Logarithm of the number of ways to choose ``k`` of ``n``; minus infinity where there is none.
+
+    Examples
+    --------
+    >>> np.exp(log_choose([5, 3], [2, 4])).round(6).tolist()
+    [10.0, 0.0]
+    """
+    wide_n, wide_k = np.broadcast_arrays(np.asarray(n, np.float64), np.asarray(k, np.float64))
+    possible = (wide_k >= 0) & (wide_k <= wide_n)
+    top, part = np.where(possible, wide_n, 0.0), np.where(possible, wide_k, 0.0)
+    ways: Floats = special.gammaln(top + 1) - special.gammaln(part + 1) - special.gammaln(top - part + 1)
+    return np.where(possible, ways, -np.inf)
+
+
+def hypergeometric_cdf(k: int, population: int, positives: int, draws: int) -> float:
+    """Probability of at most ``k`` positives among ``draws`` rows drawn without replacement.
+
+    More positives than rows cannot be: the probability is 0.
+
+    Examples
+    --------
+    >>> round(hypergeometric_cdf(0, 10, 5, 2), 6)
+    0.222222
+    >>> hypergeometric_cdf(0, 10, 11, 2)
+    0.0
+    """
+    if positives > population:
+        return 0.0
+    low, high = max(0, draws + positives - population), min(draws, positives)
+    if k < low:
+        return 0.0
+    if k >= high:
+        return 1.0
+    mean = draws * positives / population
+    spread = math.sqrt(mean * (1 - positives / population) * (population - draws) / max(1, population - 1))
+    reach = int(_REACH * spread + _MORE)
+    # From the largest term, or from the last one where that is smaller, by ratios of neighbours.
+    anchor = max(low, min(k, int(mean)))
+    down = np.arange(anchor, max(low, anchor - reach), -1.0)
+    up = np.arange(anchor, min(k, anchor + reach), 1.0)
+    rest = population - positives - draws
+    below = np.cumprod(down * (rest + down) / ((positives - down + 1) * (draws - down + 1)))
+    above = np.cumprod((positives - up) * (draws - up) / ((up + 1) * (rest + up + 1)))
+    largest = _hypergeometric(anchor, population, positives, draws)
+    return min(1.0, largest * float(1 + below.sum() + above.sum()))
+
+
+def _hypergeometric(k: int, population: int, positives: int, draws: int) -> float:
+    ways = _log_ways(positives, k) + _log_ways(population - positives, draws - k) - _log_ways(population, draws)
+    return math.exp(ways)
+
+
+def _log_ways(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def most_positives(k: int, population: int, draws: int, alpha: float) -> int:
+    """The most positives that ``k`` among ``draws`` rows leave possible, with confidence ``1 - alpha``.
+
+    Examples
+    --------
+    >>> most_positives(0, 1000, 100, 0.05)
+    28
+    >>> most_positives(0, 1000, 1000, 0.05)
+    0
+    """
+    low, high = k, population - draws + k
+    while low < high:
+        middle = (low + high + 1) // 2
+        if hypergeometric_cdf(k, population, middle, draws) >= alpha:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def beta_binomial_log(k: npt.ArrayLike, n: npt.ArrayLike, a: float, b: float) -> Floats:
+    """Logarithm of the beta-binomial probability of ``k`` out of ``n``."""
+    k, n = np.asarray(k, np.float64), np.asarray(n, np.float64)
+    # The beta functions of large arguments differ by less than their rounding: gammas in pairs do not.
+    prior = special.gammaln(a + b) - special.gammaln(a) - special.gammaln(b)
+    mass = special.gammaln(k + a) + special.gammaln(n - k + b) - special.gammaln(n + a + b)
+    result: Floats = log_choose(n, k) + prior + mass
+    return result
+
+
+def sequence_upper(
+    x: npt.ArrayLike, m: npt.ArrayLike, rows: int, alpha: float, a: float = 1.0, b: float = 1.0
+) -> npt.NDArray[np.int64]:
+    """The most positives among ``rows`` that ``x`` of ``m`` drawn leave possible, for looks without end.
+
+    A count R stays possible while its hypergeometric likelihood is above ``alpha`` times the
+    beta-binomial probability of the draws: the prior-posterior ratio of R is below ``1/alpha``. The
+    likelihood has one peak, so the possible counts are an interval, and its end is found by halving.
+
+    Examples
+    --------
+    >>> sequence_upper([0, 0, 0], [10, 50, 100], 100, 0.05).tolist()
+    [39, 9, 0]
+    """
+    seen, drawn = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(m, np.float64))
+    ways = _ways(rows, seen)
+    threshold = math.log(alpha) + beta_binomial_log(seen, drawn, a, b) + log_choose(rows, drawn)
+    # Whole numbers, whatever the draws: plans put in expected, fractional ones.
+    high = np.floor(rows - drawn + seen)
+    peak = np.floor(seen * (rows + 1) / np.maximum(drawn, 1))
+    low = np.minimum(np.maximum(peak, np.ceil(seen)), high)
+    while np.any(low < high):
+        middle = np.floor((low + high + 1) / 2)
+        likely = ways(middle, seen) + ways(rows - middle, drawn - seen) > threshold
+        low, high = np.where(likely, middle, low), np.where(likely, high, np.maximum(middle - 1, low))
+    return low.astype(np.int64)
+
+
+def _ways(rows: int, seen: Floats) -> Callable[[Floats, Floats], Floats]:
+    """Binomial coefficients of whole numbers up to ``rows``: from a table where there is room for one."""
+    if rows > _TABLE or np.any(seen != np.floor(seen)):
+        return log_choose
+    table = _log_factorials(rows)
+
+    def choose(n: Floats, k: Floats) -> Floats:
+        whole, part = n.astype(np.intp), k.astype(np.intp)
+        ways: Floats = table[whole] - table[part] - table[whole - part]
+        return ways
+
+    return choose
+
+
+@lru_cache(maxsize=4)
+def _log_factorials(largest: int) -> Floats:
+    table: Floats = special.gammaln(np.arange(largest + 1) + 1.0)
+    table.flags.writeable = False
+    return table
+
+
+def quantile_threshold(r: int, target: float, alpha: float) -> int | None:
+    """How many of ``r`` control positives must be found; none if no number is enough.
+
+    Examples
+    --------
+    >>> quantile_threshold(50, 0.8, 0.05), quantile_threshold(50, 0.9, 0.05), quantile_threshold(28, 0.9, 0.05)
+    (45, 49, None)
+    """
+    if r < 1:
+        return None
+    wanted = np.arange(1, r + 1)
+    enough = special.bdtr(wanted - 1.0, r, target) >= 1 - alpha
+    return int(wanted[enough][0]) if enough.any() else None
+
+
+def smallest_control(target: float, alpha: float) -> int:
+    """The fewest control positives with which a target can be certified at all.
+
+    Examples
+    --------
+    >>> [smallest_control(target, 0.05) for target in (0.8, 0.9, 0.95, 0.99)]
+    [14, 29, 59, 299]
+    """
+    return max(1, math.ceil(math.log(alpha) / math.log(target) - 1e-9))
+
+
+def first_true(values: Any) -> int | None:
+    """The place of the first true value, if any."""
+    values = np.asarray(values)
+    place = int(values.argmax()) if values.size else 0
+    return place if values.size and values[place] else None

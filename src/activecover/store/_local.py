@@ -1,0 +1,87 @@
+"""Locks between the processes of one machine, and where they cannot be trusted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from activecover.errors import InputError, StoreError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+#: File systems of other machines: their locks and syncs do not hold what SQLite needs.
+_REMOTE = {
+    "nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs",
+    "9p", "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "davfs", "fuse.davfs2",
+}  # fmt: skip
+_MOUNTS = Path("/proc/self/mounts")
+
+
+def check_local(path: Path, mounts: Path | None = None) -> None:
+    """Refuse a file on another machine's disk."""
+    kind = file_system(path, mounts)
+    if kind in _REMOTE:
+        raise InputError(
+            f"{path}: lies on a network file system ({kind}), where SQLite may lose labels; "
+            "use a local folder, or PostgreSQL (--store postgresql://…)"
+        )
+
+
+def file_system(path: Path, mounts: Path | None = None) -> str | None:
+    """The kind of file system that a path lies on, where the system tells."""
+    try:
+        lines = (mounts or _MOUNTS).read_text().splitlines()
+    except OSError:
+        return None
+    place = path.resolve()
+    best, kind = -1, None
+    for line in lines:
+        parts = line.split()
+        if len(parts) < 3:
+            continue
+        point = parts[1].encode().decode("unicode_escape")
+        if (place.is_relative_to(point)) and len(point) >= best:
+            best, kind = len(point), parts[2]
+    return kind
+
+
+class FileLock:
+    """A lock between processes that ends with its holder, however that ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as wrong:
+            raise StoreError(f"{path}: the lock of the store cannot be made ({wrong.strerror})") from wrong
+
+    def acquire(self, wait: bool = True) -> bool:
+        """Take the lock; without waiting, whether it was free."""
+        if fcntl is None:  # pragma: no cover
+            return True
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            return False
+        return True
+
+    def unlock(self) -> None:
+        """Let others have it."""
+        if fcntl is not None:
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+    def release(self) -> None:
+        """Let go of it for good."""
+        os.close(self._handle)
+
+
+def lock_file(path: Path, *, wait: bool) -> FileLock | None:
+    """A lock that we hold; None where someone else does and we do not wait."""
+    lock = FileLock(path)
+    if lock.acquire(wait):
+        return lock
+    lock.release()
+    return None

@@ -1,0 +1,456 @@
+"""Events in a database: SQLite in one file for one machine, PostgreSQL for teams."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from activecover.errors import InputError, StoreError
+from activecover.store._local import check_local, lock_file
+from activecover.store._log import Event, EventLog, encode
+from activecover.store._schema import campaigns, events, prepare, ready, wanted
+
+#: How long to wait for a server that has gone away before giving up.
+_PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A proposal that waits for someone to take it, and how many labels it rests on."""
+
+    id: str
+    source: str
+    labels: int
+    probability: float | None
+    nearest: str | None
+
+
+class SqlStore:
+    """Campaigns by name in one database.
+
+    Parameters
+    ----------
+    url : str or path
+        The file of an SQLite database (made where it is not there), or ``postgresql://…``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = SqlStore(f"{folder.name}/store.sqlite")
+    >>> log = store.create("first")
+    >>> log.append([{"event": "told", "id": "a"}])
+    [{'seq': 0, 'event': 'told', 'id': 'a'}]
+    >>> store.names()
+    ['first']
+    >>> store.close(); folder.cleanup()
+    """
+
+    def __init__(self, url: str | Path) -> None:
+        self.url = str(url)
+        self.path = None if "://" in self.url else Path(self.url)
+        self._engine = _engine_of(self.url, self.path)
+        self._logs: list[SqlLog] = []
+        try:
+            with _clearly(self), self._engine.connect() as connection:
+                prepare(connection, self)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def durable(self) -> str:
+        """The settings by which what is acknowledged survives a crash, as the database says them."""
+        with _clearly(self), self._engine.connect() as connection:
+            if self.path is None:
+                return "synchronous_commit=" + str(connection.scalar(sa.text("SHOW synchronous_commit")))
+            mode = connection.scalar(sa.text("PRAGMA journal_mode"))
+            return f"journal_mode={mode}, synchronous={connection.scalar(sa.text('PRAGMA synchronous'))}"
+
+    def names(self) -> list[str]:
+        """The campaigns, in alphabetical order."""
+        with _clearly(self), self._engine.connect() as connection:
+            return list(connection.scalars(sa.select(campaigns.c.name).order_by(campaigns.c.name)))
+
+    def create(self, name: str, about: Mapping[str, Any] | None = None) -> SqlLog:
+        """Begin a campaign; ``about`` is kept with its name."""
+        if not name or "/" in name or name.startswith(".") or not name.isprintable():
+            raise InputError(f"{name!r} is no name for a campaign: use letters, digits, - and _")
+        row = {"name": name, "about": json.dumps(dict(about or {})), "created": time.time()}
+        with _clearly(self), self._engine.begin() as connection:
+            if connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name)) is not None:
+                raise InputError(f"{self}: there is a campaign {name!r} already; choose another name")
+            connection.execute(sa.insert(campaigns).values(row))
+        return self.open(name)
+
+    def open(self, name: str) -> SqlLog:
+        """The log of a campaign."""
+        with _clearly(self), self._engine.connect() as connection:
+            number = connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name))
+        if number is None:
+            known = ", ".join(self.names()) or "none"
+            raise InputError(f"{self}: there is no campaign {name!r} (there are: {known})")
+        log = SqlLog(self, int(number), name)
+        self._logs.append(log)
+        return log
+
+    def about(self, name: str) -> dict[str, Any]:
+        """What was kept with a campaign's name."""
+        with _clearly(self), self._engine.connect() as connection:
+            text = connection.scalar(sa.select(campaigns.c.about).where(campaigns.c.name == name))
+        if text is None:
+            raise InputError(f"{self}: there is no campaign {name!r}")
+        answer: dict[str, Any] = json.loads(text)
+        return answer
+
+    def set_about(self, name: str, about: Mapping[str, Any]) -> None:
+        """Keep something else with a campaign's name."""
+        with _clearly(self), self._engine.begin() as connection:
+            connection.execute(
+                sa.update(campaigns).where(campaigns.c.name == name).values(about=json.dumps(dict(about)))
+            )
+
+    def remove(self, name: str) -> None:
+        """Remove a campaign that was never begun in earnest, or that has been archived."""
+        with _clearly(self), self._engine.begin() as connection:
+            number = connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name))
+            for table in (ready, wanted, events):
+                connection.execute(sa.delete(table).where(table.c.campaign == number))
+            connection.execute(sa.delete(campaigns).where(campaigns.c.id == number))
+
+    def close(self) -> None:
+        """Let go of connections and locks."""
+        for log in self._logs:
+            log.close()
+        self._engine.dispose()
+
+    def __enter__(self) -> SqlStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        return str(self.path) if self.path is not None else self._engine.url.render_as_string(hide_password=True)
+
+
+class SqlLog(EventLog):
+    """The events of one campaign in a database; several processes may append.
+
+    Who wants to decide on what the log says takes a :meth:`turn`: nobody else appends meanwhile, and what
+    is appended in it is kept, synced, at its end, or not at all. One process at a time is the *brain*.
+    """
+
+    shared = True
+
+    def __init__(self, store: SqlStore, number: int, name: str) -> None:
+        self.store = store
+        self.number = number
+        self.name = name
+        self._connection: sa.Connection | None = None
+        self._in_turn = 0
+        self._length = 0
+        self._process = os.getpid()
+        self._closed = False
+        self._thread = threading.RLock()
+        self._turn_lock: Any = None
+        self._brain_lock: Any = None
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def append(self, new: Sequence[Mapping[str, Any]]) -> list[Event]:
+        with self.turn():
+            rows, added = [], []
+            for place, event in enumerate(new):
+                body = encode(self._length + place, event)
+                rows.append({"campaign": self.number, "seq": self._length + place, "body": body})
+                added.append(json.loads(body))
+            if rows:
+                self._here().execute(sa.insert(events), rows)
+                self._length += len(rows)
+            return added
+
+    def read(self, since: int = 0) -> Iterator[Event]:
+        query = (
+            sa.select(events.c.body)
+            .where(events.c.campaign == self.number, events.c.seq >= since)
+            .order_by(events.c.seq)
+        )
+        with self._reading() as connection:
+            bodies = list(connection.scalars(query))
+        return iter([json.loads(body) for body in bodies])
+
+    def __len__(self) -> int:
+        if self._in_turn:
+            return self._length
+        with self._reading() as connection:
+            return self._count(connection)
+
+    def __str__(self) -> str:
+        return f"{self.store} ({self.name})"
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        with self._thread:
+            if self._in_turn:
+                self._in_turn += 1
+                try:
+                    yield
+                finally:
+                    self._in_turn -= 1
+                return
+            self._check()
+            with _clearly(self.store):
+                self._begin()
+            self._in_turn = 1
+            try:
+                yield
+            except BaseException:
+                self._end(commit=False)
+                raise
+            with _clearly(self.store, saving=True):
+                self._end(commit=True)
+
+    # -- the brain and its proposals -------------------------------------------------------------
+
+    def try_brain(self) -> bool:
+        """Become the one process that runs the learner, if nobody is; whether we are."""
+        with self._thread:
+            self._check()
+            if self.store.path is not None:
+                if self._brain_lock is None:
+                    self._brain_lock = lock_file(self._lock_path("brain"), wait=False)
+                return self._brain_lock is not None
+            with _clearly(self.store):
+                connection = self._connect()
+                if self._brain_lock is not connection:
+                    query = sa.select(sa.func.pg_try_advisory_lock(self.number, 2))
+                    self._brain_lock = connection if connection.scalar(query) else None
+                    if not self._in_turn:
+                        connection.rollback()
+                return self._brain_lock is connection
+
+    def put_ready(self, proposals: Sequence[Ready]) -> None:
+        """Replace the proposals that wait to be taken."""
+        with self.turn():
+            here = self._here()
+            here.execute(sa.delete(ready).where(ready.c.campaign == self.number))
+            here.execute(sa.delete(wanted).where(wanted.c.campaign == self.number))
+            if proposals:
+                rows = [
+                    {
+                        "campaign": self.number, "place": place, "item": one.id, "source": one.source,
+                        "labels": one.labels, "probability": one.probability, "nearest": one.nearest,
+                    }
+                    for place, one in enumerate(proposals)
+                ]  # fmt: skip
+                here.execute(sa.insert(ready), rows)
+
+    def take_ready(self, count: int, oldest: int) -> list[Ready]:
+        """Take proposals that rest on at least ``oldest`` labels, best first."""
+        with self.turn():
+            query = (
+                sa.select(ready)
+                .where(ready.c.campaign == self.number, ready.c.labels >= oldest)
+                .order_by(ready.c.place)
+                .limit(count)
+            )
+            if self.store.path is None:
+                query = query.with_for_update(skip_locked=True)
+            here = self._here()
+            rows = list(here.execute(query))
+            if rows:
+                items = [row.item for row in rows]
+                here.execute(sa.delete(ready).where(ready.c.campaign == self.number, ready.c.item.in_(items)))
+            return [Ready(row.item, row.source, row.labels, row.probability, row.nearest) for row in rows]
+
+    def want(self, who: str, count: int) -> None:
+        """Let the brain know that someone waits for proposals."""
+        with self.turn():
+            here = self._here()
+            here.execute(sa.delete(wanted).where(wanted.c.campaign == self.number, wanted.c.who == who))
+            here.execute(sa.insert(wanted).values(campaign=self.number, who=who, items=count))
+
+    def demand(self) -> tuple[int, int]:
+        """How many proposals are waited for, and how many wait to be taken."""
+        with self._reading() as connection:
+            asked = connection.scalar(sa.select(sa.func.sum(wanted.c.items)).where(wanted.c.campaign == self.number))
+            there = connection.scalar(sa.select(sa.func.count()).where(ready.c.campaign == self.number))
+        return int(asked or 0), int(there or 0)
+
+    def close(self) -> None:
+        with self._thread:
+            self._closed = True
+            self._drop_connection()
+            for lock in (self._turn_lock, self._brain_lock):
+                if hasattr(lock, "release"):
+                    lock.release()
+            self._turn_lock = self._brain_lock = None
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self}: this campaign was closed; open it again")
+        if self._process != os.getpid():
+            raise StoreError(f"{self}: this campaign was opened by another process; open it again in this one")
+
+    def _here(self) -> sa.Connection:
+        assert self._connection is not None
+        return self._connection
+
+    def _connect(self) -> sa.Connection:
+        """The connection of this log; one that was lost is made anew, and with it goes the brain's lock."""
+        if self._connection is None:
+            deadline = time.monotonic() + _PATIENCE
+            while self._connection is None:
+                try:
+                    self._connection = self.store._engine.connect()
+                except OperationalError:
+                    if self.store.path is not None or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.2)
+        return self._connection
+
+    def _begin(self) -> None:
+        """Wait for our turn and begin a transaction; a connection found dead is replaced, once."""
+        if self.store.path is not None:
+            # SQLite's own waiting is unfair: with many processes some would wait for ever. A file lock is a queue.
+            if self._turn_lock is None:
+                self._turn_lock = lock_file(self._lock_path("turn"), wait=True)
+            else:
+                self._turn_lock.acquire()
+        try:
+            for attempt in (1, 2):
+                try:
+                    connection = self._connect()
+                    if self.store.path is not None:
+                        connection.exec_driver_sql("BEGIN IMMEDIATE")
+                    else:
+                        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(self.number, 1)))
+                    self._length = self._count(connection)
+                    return
+                except DBAPIError as wrong:
+                    self._drop_connection()
+                    if attempt == 2 or not wrong.connection_invalidated:
+                        raise
+        except BaseException:
+            self._release_turn()
+            raise
+
+    def _end(self, *, commit: bool) -> None:
+        self._in_turn = 0
+        try:
+            if self._connection is None:
+                return
+            if not commit:
+                with contextlib.suppress(DBAPIError):
+                    self._rollback(self._connection)
+                return
+            try:
+                if self.store.path is not None:
+                    self._connection.exec_driver_sql("COMMIT")
+                self._connection.commit()
+            except DBAPIError:
+                with contextlib.suppress(DBAPIError):
+                    self._rollback(self._connection)
+                raise
+        except DBAPIError:
+            self._drop_connection()
+            raise
+        finally:
+            self._release_turn()
+
+    def _rollback(self, connection: sa.Connection) -> None:
+        if self.store.path is not None:
+            connection.exec_driver_sql("ROLLBACK")
+        connection.rollback()
+
+    def _release_turn(self) -> None:
+        if self._turn_lock is not None:
+            self._turn_lock.unlock()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with self._thread, _clearly(self.store):
+            self._check()
+            if self._in_turn:
+                yield self._here()
+                return
+            try:
+                connection = self._connect()
+                yield connection
+                connection.rollback()
+            except DBAPIError:
+                self._drop_connection()
+                raise
+
+    def _count(self, connection: sa.Connection) -> int:
+        last = connection.scalar(sa.select(sa.func.max(events.c.seq)).where(events.c.campaign == self.number))
+        return 0 if last is None else int(last) + 1
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(DBAPIError):
+                self._connection.invalidate()
+            with contextlib.suppress(DBAPIError):
+                self._connection.close()
+            if self._brain_lock is self._connection:
+                self._brain_lock = None
+            self._connection = None
+
+    def _lock_path(self, what: str) -> Path:
+        assert self.store.path is not None
+        return self.store.path.with_name(f"{self.store.path.name}.{self.number}.{what}")
+
+
+def _engine_of(url: str, path: Path | None) -> sa.Engine:
+    if path is None:
+        if url.startswith("postgresql://"):
+            url = "postgresql+psycopg://" + url.removeprefix("postgresql://")
+        try:
+            return sa.create_engine(url, pool_size=2, max_overflow=4)
+        except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as wrong:
+            raise InputError(f"{url!r} is no store: give a file for SQLite, or postgresql://…") from wrong
+        except ModuleNotFoundError as wrong:
+            raise InputError("PostgreSQL needs an extra: pip install 'activecover[postgres]'") from wrong
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file for the store")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}; create it first")
+    check_local(path)
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(path)),
+        # Our own BEGIN: the driver's would come too late to keep others from writing in between.
+        connect_args={"isolation_level": None, "timeout": 60, "check_same_thread": False},
+        poolclass=sa.pool.NullPool,
+    )
+    sa.event.listen(engine, "connect", _set_up_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    for setting in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "busy_timeout=60000"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+@contextmanager
+def _clearly(store: SqlStore, saving: bool = False) -> Iterator[None]:
+    """What the database says in its own words is said in ours, in one line."""
+    try:
+        yield
+    except DBAPIError as wrong:
+        reason = str(wrong.orig).strip().splitlines()[0] if wrong.orig is not None else str(wrong)
+        what = "the label was not saved" if saving else "the store cannot be used"
+        raise StoreError(f"{store}: {what} ({reason}); all that was acknowledged before is safe") from wrong
