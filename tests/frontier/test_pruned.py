@@ -91,3 +91,13 @@ def test_positives_one_at_a_time_and_at_once_agree():
     answers = [frontier.nearest(2000) for frontier in (single, batch, exact)]
     assert all(answer.rows.tolist() == answers[2].rows.tolist() for answer in answers)
     assert all(answer.sources.tolist() == answers[2].sources.tolist() for answer in answers)
+
+
+def test_many_positives_from_outside_of_a_pool_that_is_all_erased():
+    pool = Pool(np.eye(3)).without([0, 1, 2])
+    frontier = PrunedFrontier(pool)
+    frontier.add(-1 - np.arange(9), pool.encode(np.ones((9, 3))))
+    frontier.remove([-9])
+    pool.extend([[5.0, 0, 0], [1.0, 1, 0]])
+    frontier.extend()
+    assert frontier.nearest(5).rows.tolist() == [4, 3]

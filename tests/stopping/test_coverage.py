@@ -5,7 +5,6 @@ Reduced counts by default; ``make deep`` runs thousands (and ``benchmarks/stoppi
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 
@@ -62,7 +61,9 @@ class LooksTooOften(TwoPhase):
     def follow(self, record: Record) -> Course:
         course = Course.nothing(record)
         audit = audits_of(record)[0]
-        for place, seen, drawn in zip(audit.places, audit.seen, range(1, len(audit.places) + 1), strict=True):
+        # Every other label is often enough.
+        for drawn in range(1, len(audit.places) // 2, 2):
+            place, seen = audit.places[drawn - 1], audit.seen[drawn - 1]
             most = most_positives(int(seen), audit.rows, drawn, self.alpha)
             course.total_upper[place + 1] = audit.possible + most
         return Course(np.minimum.accumulate(course.total_upper), course.total_estimate)
@@ -70,11 +71,11 @@ class LooksTooOften(TwoPhase):
 
 def test_the_measurement_finds_a_rule_that_looks_too_often() -> None:
     """The same data, the same looks: a bound for one look breaks, the sequence holds."""
-    scene = RANKINGS["stuck at 85 %"].scaled(200)
-    scene = type(scene)(200, 60, scene.draw, scene.switch)
-    settings = {"targets": (0.9,), "alphas": (0.2,), "runs": 80, "seed": 6}
-    broken = measure_coverage(LooksTooOften, scene, **settings)[0.9, 0.2]  # type: ignore[arg-type]
-    sound = measure_coverage(ConfidenceSequence, scene, **settings)[0.9, 0.2]  # type: ignore[arg-type]
+    stuck = RANKINGS["stuck at 85 %"]
+    scene = type(stuck)(400, 100, stuck.draw, stuck.switch)
+    settings = {"targets": (0.88,), "alphas": (0.2,), "runs": 40, "seed": 6}
+    broken = measure_coverage(LooksTooOften, scene, **settings)[0.88, 0.2]  # type: ignore[arg-type]
+    sound = measure_coverage(ConfidenceSequence, scene, **settings)[0.88, 0.2]  # type: ignore[arg-type]
     assert not broken.within(0.2), broken
     assert sound.within(0.2), sound
 

@@ -57,7 +57,9 @@ def test_never_above_the_truth_of_an_exhausted_pool(campaign: tuple[Rule, Record
     rule, record = campaign
     outcome = record.outcome.copy()
     outcome[data.draw(st.lists(st.integers(0, len(record) - 1), min_size=1))] = -1
-    doubtful = Record.of(outcome, rows=record.rows, source=record.source, reached=record.reached, control=record.control)
+    doubtful = Record.of(
+        outcome, rows=record.rows, source=record.source, reached=record.reached, control=record.control
+    )
     found, unsettled = int((outcome == 1).sum()), int((outcome == -1).sum())
     if rule.valid:
         assert rule.assess(doubtful).recall_lower <= found / (found + unsettled) + 1e-12

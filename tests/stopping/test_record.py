@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from activecover.campaign import Campaign
 from activecover.errors import InputError, StoreError
 from activecover.pool import Pool
-from activecover.stopping import SOURCES, ConfidenceSequence, ControlQuantile, Record, WeightedBetting
+from activecover.stopping import SOURCES, ConfidenceSequence, ControlQuantile, Record, WeightedBetting, make_rule
 from activecover.stopping._record import NEVER
 from activecover.store import Ledger, MemoryLog
 from activecover.trace import Trace
@@ -56,7 +58,11 @@ def test_from_a_ledger_with_every_state() -> None:
     )  # fmt: skip
     # f went back without chance and is open as before; g was drawn, and its draw is not forgotten.
     assert record.outcome.tolist() == [1, 0, -1, -1, -1, -1, 1]
-    assert [SOURCES[code] for code in record.source] == [*"explore learner learner learner learner".split(), "insurance", "given"]
+    assert [SOURCES[code] for code in record.source] == [
+        *["explore", "learner", "learner", "learner", "learner"],
+        "insurance",
+        "given",
+    ]
     assert record.open_rows.tolist() == [10, 9, 8, 7, 6, 5, 4]
     assert np.isnan(record.probability[-1])
 
@@ -102,6 +108,17 @@ def test_control_rows_are_reached_when_the_learner_asks_for_them() -> None:
     assert record.reached.tolist() == [NEVER, 3, 3, 4]
     assert record.control.tolist() == [True, True, False, True]
     assert record.outcome.tolist() == [1, 1, 0, 1]
+
+
+@given(st.permutations(list(range(8))), st.lists(st.integers(0, 1), min_size=8, max_size=8))
+def test_the_order_of_answers_does_not_matter(order: list[int], labels: list[int]) -> None:
+    asks = [asked(n, str(n), "audit" if n > 3 else "learner", open=20 - n, probability=1 / (20 - n)) for n in range(8)]
+    answers = [told(str(n), labels[n]) for n in order]
+    shuffled = Record.from_ledger(ledger(*asks, *answers), rows=20)
+    in_order = Record.from_ledger(ledger(*asks, *sorted(answers, key=lambda event: str(event["id"]))), rows=20)
+    assert shuffled.outcome.tolist() == in_order.outcome.tolist() == labels
+    for name in ("confidence-sequence", "weighted-betting", "two-phase"):
+        assert make_rule(name).assess(shuffled) == make_rule(name).assess(in_order)
 
 
 def test_known_items_and_groups() -> None:

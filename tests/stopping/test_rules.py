@@ -70,7 +70,11 @@ def control(r: int, reached: int, rows: int = 1000) -> Record:
     outcome = [1] * r + [1] * (100 - reached) + [0] * 50
     times = [r + 10] * reached + [10**9] * (r - reached) + list(range(r + 1, len(outcome) + 1))
     return Record.of(
-        outcome, rows=rows, source=[2] * r + [1] * (len(outcome) - r), reached=times, control=[True] * r + [False] * (150 - reached)
+        outcome,
+        rows=rows,
+        source=[2] * r + [1] * (len(outcome) - r),
+        reached=times,
+        control=[True] * r + [False] * (150 - reached),
     )
 
 

@@ -29,22 +29,15 @@ def rules(json: options.Json = False) -> None:
     if json:
         print_json(described)
         return
-    columns = ["rule", "valid", "at every look", "draws of its own", "stops when", "assumes"]
-    print_table(
-        "",
-        columns,
-        [
-            (
-                rule["name"],
-                rule["valid"],
-                rule["anytime"],
-                rule["design"],
-                rule["summary"],
-                "; ".join(rule["assumptions"]),
-            )
-            for rule in described
-        ],
-    )
+    shown = [
+        (rule["name"], _yes(rule["valid"]), _yes(rule["anytime"]), rule["design"], rule["summary"])
+        for rule in described
+    ]
+    print_table("", ["rule", "valid", "at every look", "draws of its own", "idea"], shown)
+    out().print()
+    for rule in described:
+        for assumed in rule["assumptions"]:
+            out().print(f"{rule['name']}: {assumed}", markup=False, soft_wrap=True)
 
 
 @app.command("replay")
@@ -95,11 +88,17 @@ def show(results: Sequence[Replay], name: str) -> None:
         return
     columns = ["rule", "valid", "stopped in", "median labels", "mean recall", "missed the target", "median price"]
     lines = [
-        (s["rule"], s["valid"], s["stopped"], s["labels"], s["recall"], s["missed"], s["price"])
+        (s["rule"], _yes(s["valid"]), s["stopped"], s["labels"], s["recall"], s["missed"], s["price"])
         for s in summarise(results)
     ]
     print_table(f"{len(results)} runs; {title}", columns, lines)
 
 
 def _row(stop: Stop) -> tuple[object, ...]:
-    return (stop.rule, stop.valid, stop.labels, stop.recall, stop.recall_lower, stop.met, stop.price)
+    met = None if stop.met is None else _yes(stop.met)
+    return (stop.rule, _yes(stop.valid), stop.labels, stop.recall, stop.recall_lower, met, stop.price)
+
+
+def _yes(value: bool) -> str:
+    # As text, so that the column is set as text.
+    return "yes" if value else "no"

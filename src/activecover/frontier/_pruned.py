@@ -195,7 +195,7 @@ class PrunedFrontier(ExactFrontier):
 
     def _within(self, low: np.float32, high: np.float32) -> Rows:
         """Rows whose limits lie above ``low`` and not above ``high``."""
-        found = self._entered[0]
+        found: Rows = self._entered[0]
         count = kernel.within(self._limits, low, high, found)
         if count > len(found):
             found = np.empty(count, np.int64)
@@ -233,11 +233,14 @@ class PrunedFrontier(ExactFrontier):
     def _place(self, places: range) -> None:
         """Keep new positives in the rotated space."""
         assert self._rotation is not None
-        while len(self._points) < len(self._known):
-            self._points = np.concatenate([self._points, np.zeros_like(self._points)])
+        self._make_room()
         if places:
             new = slice(places.start, places.stop)
             self._points[new] = self._rotation.apply(self._known.vectors[new])
+
+    def _make_room(self) -> None:
+        while len(self._points) < len(self._known):
+            self._points = np.concatenate([self._points, np.zeros_like(self._points)])
 
     def _scan(self, place: int, rotation: _Rotation) -> None:
         """Compare all rows with one positive, lazily."""
@@ -283,6 +286,7 @@ class PrunedFrontier(ExactFrontier):
         if not len(gone):
             return
         places = np.flatnonzero(np.isin(self._known.keys, gone))
+        self._make_room()
         left = np.delete(self._points[: len(self._known)], places, axis=0)
         self._points[: len(left)] = left
         waiting = np.flatnonzero(self._pending > 0)

@@ -106,7 +106,7 @@ class WeightedBetting(Rule):
         # One draw below the floor and the learner's draws are not what they were said to be.
         weighed &= not np.any((record.source == LEARNER) & (chance < self.floor * (1 - 1e-9)))
         places = np.flatnonzero((uniform | weighed) & record.current)
-        largest = np.where(uniform, 1.0, 1 / self.floor)[places] * record.open_rows[places]
+        largest: Floats = np.where(uniform, 1.0, 1 / self.floor)[places] * record.open_rows[places].astype(np.float64)
         positive = record.outcome[places] != NO
         # An unsettled draw counts as the worst it could have been.
         hit = np.where(record.outcome[places] == 1, 1 / np.maximum(record.probability[places], 1e-300), largest)

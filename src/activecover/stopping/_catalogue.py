@@ -21,7 +21,7 @@ from activecover.stopping._two_phase import TwoPhase
 
 RULES: Registry[Rule] = Registry("stopping rule", group="activecover.rules")
 
-for _rule, _summary in [
+_STANDARD: list[tuple[type[Rule], str]] = [
     (ControlQuantile, "the review must find enough positives of a blind control sample"),
     (TargetMethod, "the review must find every positive of a blind control sample"),
     (TwoPhase, "stop ranking, draw a planned sample of the rest, look once"),
@@ -33,7 +33,8 @@ for _rule, _summary in [
     (Chao, "capture and recapture: control sample against review"),
     (RankedHypergeometric, "the end of the ranking, taken for a random sample"),
     (DistanceGap, "proposals are farther away than any positive was"),
-]:
+]
+for _rule, _summary in _STANDARD:
     RULES.add(Entry(_rule.name, _rule, _summary, version=_rule.version))
 
 

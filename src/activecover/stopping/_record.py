@@ -156,7 +156,7 @@ class Record:
         ledger : Ledger
             What the events add up to.
         rows : int, optional
-            Rows of the pool now, duplicate groups counted once; as when the log was created by default.
+            Rows of the pool now, duplicate groups counted once; by default as the log has it.
             Items known beforehand are no part of the search.
         sizes : mapping, optional
             Members of the duplicate groups, by the id that stands for each.
@@ -164,9 +164,10 @@ class Record:
             Ids of the control sample, beside those whose source says so.
         """
         if rows is None:
-            if ledger.created is None:
+            last = ledger.grown or ledger.created
+            if last is None:
                 raise StoreError("the log does not say how many rows the pool has; give rows")
-            rows = int(ledger.created["rows"])
+            rows = int(last["rows"])
         known = set(ledger.known)
         asks = sorted((ask for name, ask in ledger.asks.items() if name not in known), key=_first_number)
         # A row that went back unanswered is open again and takes no place, unless chance drew it: what was
@@ -177,7 +178,8 @@ class Record:
         group = sizes or {}
         asked = {ask.id for ask in asks} | known
         rest = [size for name, size in group.items() if name not in asked]
-        left = rows - len(known)
+        # What was withdrawn before anyone saw it can no longer be found, nor missed.
+        left = rows - len(known) - len(set(ledger.withdrawn) - asked)
         return cls.of(
             [_OUTCOME.get(ask.state, UNSETTLED) for ask in asks],
             rows=left,

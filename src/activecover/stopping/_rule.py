@@ -161,10 +161,7 @@ class Rule(ABC):
         missed = int(self._missed_members(record, course)[-1])
         found = int(record.found_members[-1])
         estimate = self._estimate(record, course)
-        if stop:
-            price, why = 0, "the rule would stop here"
-        else:
-            price, why = self._price(record, course)
+        price, why = (0, "the rule would stop here") if stop else self._price(record, course)
         if price is not None:
             price = min(price, int(record.open_after[-1]))
         return Assessment(
@@ -191,9 +188,11 @@ class Rule(ABC):
         """The most positives that can be missing at every time, members of groups counted."""
         not_negative = record.rows - np.concatenate([[0], np.cumsum(record.outcome == NO)])
         total = np.floor(np.minimum(course.total_upper, not_negative) + 1e-9)
-        missed = np.maximum(total - record.found, 0)
+        # Unsettled rows count as missed whatever the bound says, and even if they alone exceed it.
+        missed = np.maximum(total - record.found, record.unsettled)
         # Which groups they are is not known: the worst case is that they are the largest ones.
-        return np.minimum(missed * record.largest_group, record.missed_members).astype(np.int64)
+        members = np.minimum(missed * record.largest_group, record.missed_members)
+        return np.asarray(members, np.int64)
 
     def _estimate(self, record: Record, course: Course) -> float | None:
         total, found = float(course.total_estimate[-1]), int(record.found[-1])

@@ -104,7 +104,8 @@ class ConfidenceSequence(Rule):
         if not audit.sound:
             return left, "the audit was not drawn uniformly from the whole pool: it proves nothing"
         drawn, seen = len(audit.places), int(audit.seen[-1])
-        rate = (seen + 0.5) / (drawn + 1)
+        a, b = self.prior or _prior(audit.rows, audit.found, self.target)
+        rate = (a + seen) / (a + b + drawn)
         more = self.further(audit.rows, audit.found, rate * (audit.rows - drawn), seen, drawn)
         return more, (
             f"{seen:,} positives in {drawn:,} audit draws; about {more:,} draws more if they go on at a rate of {rate:.2g}"

@@ -131,7 +131,8 @@ def sequence_upper(
         middle = np.floor((low + high + 1) / 2)
         likely = ways(middle, seen) + ways(rows - middle, drawn - seen) > threshold
         low, high = np.where(likely, middle, low), np.where(likely, high, np.maximum(middle - 1, low))
-    return low.astype(np.int64)
+    upper: npt.NDArray[np.int64] = low.astype(np.int64)
+    return upper
 
 
 def _ways(rows: int, seen: Floats) -> Callable[[Floats, Floats], Floats]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, get_args
 
 from activecover.errors import LARGEST_COUNT, StoreError
 from activecover.store._log import Event
 
-State = Literal["open", "leased", "positive", "negative", "skipped", "unsure"]
+State = Literal["open", "leased", "positive", "negative", "skipped", "unsure", "waiting", "conflict"]
 #: Of the events; a log of another format is refused.
 FORMAT = 1
 
@@ -23,6 +23,10 @@ def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT
 
 
+def _hashes(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_text, map(value.get, ("ids", "vectors"))))
+
+
 def _time(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
@@ -31,7 +35,7 @@ def _time(value: Any) -> bool:
 _FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "created": {
         "rows": _count,
-        "pool": lambda value: isinstance(value, dict) and all(map(_text, map(value.get, ("ids", "vectors")))),
+        "pool": _hashes,
         "outside": lambda value: value is None or _text(value),
         "learner": _text,
         "seed": _count,
@@ -46,8 +50,23 @@ _FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "unsure": {"id": _text, "by": _text},
     "released": {"id": _text, "by": _text},
     "undone": {"id": _text, "by": _text, "expires": _time},
+    "shared": {"id": _text, "by": _text, "expires": _time},
+    "adjudicated": {"id": _text, "label": lambda value: value in (0, 1), "by": _text},
+    "withdrawn": {"id": _text},
+    "forgotten": {"id": _text},
+    "grown": {"rows": _count, "pool": _hashes},
 }  # fmt: skip
-_NEED_AN_ASK = {"told", "skipped", "unsure", "released", "undone"}
+#: What an event may hold besides.
+_OPTIONAL: dict[str, Callable[[Any], bool]] = {
+    "at": lambda value: _time(value) and value is not None,
+    "by": _text,
+    "note": _text,
+    "nearest": _text,
+    "overlap": lambda value: _count(value) and value >= 1,
+    "probability": _time,
+    "open": lambda value: value is None or _count(value),
+}
+_NEED_AN_ASK = {"told", "skipped", "unsure", "released", "undone", "shared", "adjudicated"}
 
 
 @dataclass(slots=True)
@@ -64,6 +83,12 @@ class Ask:
     probability: float | None = None
     open: int | None = None
     first: Ask | None = None
+    #: What each person said of it, in the order in which they did.
+    opinions: dict[str, bool] = field(default_factory=dict)
+    #: Who else has it, for an opinion of their own, and until when.
+    also: dict[str, float | None] = field(default_factory=dict)
+    note: str | None = None
+    nearest: str | None = None
 
     @property
     def settled(self) -> bool:
@@ -90,8 +115,17 @@ class Ledger:
         self.asks: dict[str, Ask] = {}
         self.next_number = 0
         self.next_batch = 0
+        #: How often a label came, went or changed.
+        self.changes = 0
+        #: When each person was last heard of.
+        self.people: dict[str, float] = {}
+        self.withdrawn: dict[str, None] = {}
+        self.forgotten: dict[str, None] = {}
+        #: Rows and hashes of the pool when it last grew.
+        self.grown: Event | None = None
+        self.last_at = 0.0
         # Dictionaries as ordered sets: the latest decision is last, and any one can be dropped at once.
-        self._decisions: dict[str, None] = {}
+        self._decisions: dict[tuple[str, str], None] = {}
         self._in_state: dict[State, dict[str, Ask]] = {state: {} for state in get_args(State)}
         for event in events:
             self.apply(event)
@@ -99,6 +133,9 @@ class Ledger:
     def apply(self, event: Event) -> None:
         """Take in one event."""
         self.check(event)
+        self.last_at = max(self.last_at, event.get("at", 0.0))
+        if "by" in event and event.get("why") != "expired":
+            self.people[event["by"]] = self.last_at
         getattr(self, f"_on_{event['event']}")(event)
 
     def check(self, event: Event) -> None:
@@ -108,7 +145,8 @@ class Ledger:
             raise StoreError(f"{place}: unknown kind {kind!r}; was it written by a newer version?")
         if kind == "created" and event.get("format") != FORMAT:
             raise StoreError(f"{place}: the label log has format {event.get('format')}, this version reads {FORMAT}")
-        for name, fits in _FIELDS[kind].items():
+        optional = {name: fits for name, fits in _OPTIONAL.items() if name in event}
+        for name, fits in (_FIELDS[kind] | optional).items():
             if not fits(event.get(name)):
                 raise StoreError(
                     f"{place} ({kind}): {name} {event.get(name)!r} is damaged; restore the log from a copy"
@@ -129,8 +167,21 @@ class Ledger:
 
     def last_decisions(self, count: int, by: str | None) -> list[str]:
         """The items decided on last, latest first; those of one person if given."""
-        mine = (name for name in reversed(self._decisions) if by is None or self.asks[name].by == by)
+        return [name for name, _ in self.last_deciders(count, by)]
+
+    def last_deciders(self, count: int, by: str | None) -> list[tuple[str, str]]:
+        """The items decided on last, and who did."""
+        mine = (pair for pair in reversed(self._decisions) if by is None or pair[1] == by)
         return list(islice(mine, count))
+
+    @property
+    def overlap(self) -> int:
+        """How many people have to say the same of an item."""
+        return int((self.created or {}).get("overlap", 1))
+
+    def active(self, seconds: float = 600.0) -> int:
+        """How many people were heard of lately; one at least."""
+        return max(1, sum(at >= self.last_at - seconds for at in self.people.values()))
 
     def _on_created(self, event: Event) -> None:
         self.created = event
@@ -141,42 +192,106 @@ class Ledger:
     def _on_asked(self, event: Event) -> None:
         if earlier := self.asks.get(event["id"]):
             self._in_state[earlier.state].pop(earlier.id)
-            self._decisions.pop(earlier.id, None)
+            self._undecide(earlier.id)
         ask = Ask(event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires"))
         ask.probability, ask.open = event.get("probability"), event.get("open")
         # Asking again is no new draw, unless a row that was chosen without chance had gone back unanswered.
         if earlier and not (earlier.state == "open" and (earlier.first or earlier).probability == 1):
             ask.first = earlier.first or earlier
+        ask.nearest = event.get("nearest")
         self.asks[ask.id] = ask
         self._move(ask, "leased")
         self.next_number = ask.number + 1
         self.next_batch = max(self.next_batch, ask.batch + 1)
 
     def _on_told(self, event: Event) -> None:
+        ask, label = self.asks[event["id"]], bool(event["label"])
+        if self.overlap == 1:
+            # One opinion is enough, and the latest is it.
+            ask.opinions.clear()
+        ask.opinions[event["by"]] = label
+        ask.note = event.get("note", ask.note)
+        self._decide(event, self._verdict(ask))
+
+    def _on_adjudicated(self, event: Event) -> None:
         self._decide(event, "positive" if event["label"] else "negative")
 
+    def _on_shared(self, event: Event) -> None:
+        self.asks[event["id"]].also[event["by"]] = event.get("expires")
+
     def _on_skipped(self, event: Event) -> None:
-        self._decide(event, "skipped")
+        self._set_aside(event, "skipped")
 
     def _on_unsure(self, event: Event) -> None:
-        self._decide(event, "unsure")
+        self._set_aside(event, "unsure")
 
     def _on_released(self, event: Event) -> None:
-        self._move(self.asks[event["id"]], "open")
-        self._decisions.pop(event["id"], None)
+        ask = self.asks[event["id"]]
+        if event["by"] in ask.also:
+            del ask.also[event["by"]]
+            return
+        self._undecide(ask.id)
+        ask.opinions.clear()
+        self._move(ask, "open")
 
     def _on_undone(self, event: Event) -> None:
         ask = self.asks[event["id"]]
-        self._move(ask, "leased")
-        ask.by, ask.expires = event["by"], event.get("expires")
-        self._decisions.pop(ask.id, None)
+        was_settled = ask.settled
+        if self.overlap == 1:
+            self._undecide(ask.id)
+            ask.opinions.clear()
+        self._decisions.pop((ask.id, event["by"]), None)
+        opinion = ask.opinions.pop(event["by"], None)
+        if ask.opinions and opinion is None:
+            # Taken back by who had decided between the others.
+            self._move(ask, self._verdict(ask))
+        elif ask.opinions:
+            # The others' opinions stand; this person is to say again.
+            ask.also[event["by"]] = event.get("expires")
+            self._move(ask, self._verdict(ask))
+        else:
+            self._move(ask, "leased")
+            ask.by, ask.expires = event["by"], event.get("expires")
+        self.changes += was_settled
+
+    def _on_withdrawn(self, event: Event) -> None:
+        self.withdrawn[event["id"]] = None
+
+    def _on_forgotten(self, event: Event) -> None:
+        self.forgotten[event["id"]] = None
+
+    def _on_grown(self, event: Event) -> None:
+        self.grown = event
+
+    def _set_aside(self, event: Event, state: State) -> None:
+        ask = self.asks[event["id"]]
+        if event["by"] in ask.also:
+            # A second opinion that is not to be had from this person; the first one stands.
+            del ask.also[event["by"]]
+            return
+        self._decide(event, state)
+
+    def _verdict(self, ask: Ask) -> State:
+        said = set(ask.opinions.values())
+        if len(ask.opinions) < self.overlap:
+            return "waiting"
+        if len(said) > 1:
+            return "conflict"
+        return "positive" if said.pop() else "negative"
 
     def _decide(self, event: Event, state: State) -> None:
         ask = self.asks[event["id"]]
+        was = ask.state
+        ask.also.pop(event["by"], None)
         self._move(ask, state)
         ask.by = event["by"]
-        self._decisions.pop(ask.id, None)
-        self._decisions[ask.id] = None
+        self._decisions.pop((ask.id, event["by"]), None)
+        self._decisions[ask.id, event["by"]] = None
+        self.changes += was != state and ("positive" in (was, state) or "negative" in (was, state))
+
+    def _undecide(self, name: str) -> None:
+        for who in (*self.asks[name].opinions, self.asks[name].by):
+            self._decisions.pop((name, who), None)
 
     def _move(self, ask: Ask, state: State) -> None:
         self._in_state[ask.state].pop(ask.id, None)

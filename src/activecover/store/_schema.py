@@ -45,7 +45,7 @@ wanted = sa.Table(
     metadata,
     sa.Column("campaign", sa.Integer, sa.ForeignKey("campaigns.id"), primary_key=True),
     sa.Column("who", sa.Text, primary_key=True),
-    sa.Column("items", sa.Integer, nullable=False),
+    sa.Column("amount", sa.Integer, nullable=False),
 )
 
 #: The newest schema, and all before it, oldest first.

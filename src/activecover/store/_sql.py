@@ -173,7 +173,7 @@ class SqlLog(EventLog):
         with self.turn():
             rows, added = [], []
             for place, event in enumerate(new):
-                body = encode(self._length + place, event)
+                body = encode(self._length + place, event).decode()
                 rows.append({"campaign": self.number, "seq": self._length + place, "body": body})
                 added.append(json.loads(body))
             if rows:
@@ -280,12 +280,12 @@ class SqlLog(EventLog):
         with self.turn():
             here = self._here()
             here.execute(sa.delete(wanted).where(wanted.c.campaign == self.number, wanted.c.who == who))
-            here.execute(sa.insert(wanted).values(campaign=self.number, who=who, items=count))
+            here.execute(sa.insert(wanted).values(campaign=self.number, who=who, amount=count))
 
     def demand(self) -> tuple[int, int]:
         """How many proposals are waited for, and how many wait to be taken."""
         with self._reading() as connection:
-            asked = connection.scalar(sa.select(sa.func.sum(wanted.c.items)).where(wanted.c.campaign == self.number))
+            asked = connection.scalar(sa.select(sa.func.sum(wanted.c.amount)).where(wanted.c.campaign == self.number))
             there = connection.scalar(sa.select(sa.func.count()).where(ready.c.campaign == self.number))
         return int(asked or 0), int(there or 0)
 

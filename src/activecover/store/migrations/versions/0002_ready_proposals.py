@@ -23,5 +23,5 @@ def upgrade() -> None:
         "wanted",
         sa.Column("campaign", sa.Integer, sa.ForeignKey("campaigns.id"), primary_key=True),
         sa.Column("who", sa.Text, primary_key=True),
-        sa.Column("items", sa.Integer, nullable=False),
+        sa.Column("amount", sa.Integer, nullable=False),
     )

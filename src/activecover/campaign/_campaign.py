@@ -6,64 +6,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from activecover.campaign._agreement import Agreement, agreement_of
+from activecover.campaign._brain import Brain
+from activecover.campaign._items import Item, Status
 from activecover.errors import ActiveCoverError, InputError, StoreError, check_count
 from activecover.frontier import NO_KEY
 from activecover.learners import LEARNERS, Labels, Learner, Proposal, ThinkAhead, make_learner
 from activecover.pool import Pool, Vectors
-from activecover.store import FORMAT, Ask, Event, EventLog, Ledger, open_log
+from activecover.store import FORMAT, Ask, Event, EventLog, Ledger, Ready, SqlLog, open_log
 from activecover.trace import Trace
 
 DEFAULT_LEARNER = "explore-commit"
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """Something to decide on, and why it was chosen."""
-
-    id: str
-    content: dict[str, Any]
-    source: str
-    distance: float | None = None
-    nearest: str | None = None
-
-    @property
-    def reason(self) -> str:
-        """Why this item, in a few words."""
-        if self.nearest is not None:
-            return f"nearest to {self.nearest} (distance {self.distance:.4g})"
-        return {"explore": "drawn at random", "given": "given by you"}.get(self.source, "ranked highest by the learner")
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How a campaign stands."""
-
-    rows: int
-    labelled: int
-    positives: int
-    negatives: int
-    known: int
-    leased: int
-    skipped: int
-    unsure: int
-    unlabelled: int
-    phase: str
-    learner: str
-    budget: int | None
-    target: int | None
-    stopped: str | None
-    note: str | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
 
 
 class Campaign:
@@ -95,6 +54,10 @@ class Campaign:
     think_ahead : bool
         Find the next item for either answer while a person looks at one, so that ``tell`` and ``ask``
         return at once. Items and their order are the same.
+    overlap : int, optional
+        How many people have to say the same of an item before it counts; 1 by default.
+    patience : float
+        Seconds to wait for proposals from the process that runs the learner, where that is another one.
     clock : callable
         Where the time comes from.
 
@@ -125,9 +88,16 @@ class Campaign:
         outside: Any = None,
         lease: float | None = None,
         think_ahead: bool = False,
+        overlap: int | None = None,
+        patience: float = 60.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        for name, value, least in (("budget", budget, 1), ("target", target, 1), ("seed", seed, 0)):
+        for name, value, least in (
+            ("budget", budget, 1),
+            ("target", target, 1),
+            ("seed", seed, 0),
+            ("overlap", overlap, 1),
+        ):
             check_count(name, value, least)
         if lease is not None and not lease >= 1:
             raise InputError(f"lease {lease!r}: give a number of seconds from 1")
@@ -140,17 +110,25 @@ class Campaign:
         self._clock = clock
         self._think_ahead = think_ahead
         self._outside = None if outside is None else _encode_outside(pool, outside)
-        settings = self._settings(learner, seed, explore)
+        self._patience = patience
+        settings = {**self._settings(learner, seed, explore), "overlap": overlap}
         self._lock = threading.RLock()
         self._note: str | None = None
         self._why: dict[str, tuple[float, int]] = {}
+        self._brain: Brain | None = None
+        self._server: threading.Thread | None = None
+        self._closing = threading.Event()
+        #: How much of the log the ledger has seen, and which items the learner has not seen yet.
+        self._position = 0
+        self._changed: dict[str, None] = {}
+        self._wrote = self._stale = False
         self.log = open_log(log)
         try:
-            if len(self.log):
-                with _naming(self.log):
+            with self._lock, self.log.turn(), _naming(self.log):
+                if len(self.log):
                     self._take_up(learner, settings, known)
-            else:
-                self._create(learner, settings, known)
+                else:
+                    self._create(learner, settings, known)
         except BaseException:
             self.log.close()
             raise
@@ -164,19 +142,29 @@ class Campaign:
         if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"ask for a number of items from 1, not {k!r}")
         _check_person(by)
-        with self._lock:
-            self._take_in_new_rows()
-            self._expire()
-            mine = [ask for ask in self._ledger.with_state("leased") if ask.by == by][:k]
-            missing = min(k - len(mine), self._allowance())
-            new = self._lease_new(missing, by) if missing > 0 else []
-            return [self._item(ask) for ask in [*mine, *new]]
+        deadline = time.monotonic() + self._patience
+        while True:
+            with self._turn():
+                self._expire()
+                mine = self._with(by)[:k]
+                missing = min(k - len(mine), self._allowance())
+                new = self._lease_new(missing, by) if missing > 0 else []
+                if new is not None:
+                    return [self._item(ask) for ask in [*mine, *new]]
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"{self.log}: no proposals after {self._patience:g} s; the process that makes them hangs"
+                )
+            time.sleep(0.01)
 
-    def tell(self, ids: str | Sequence[str], labels: Any, by: str = "me") -> None:
+    def tell(
+        self, ids: str | Sequence[str], labels: Any, by: str = "me", *, change: bool = False, note: str | None = None
+    ) -> None:
         """Say of items whether they are positive; several at once are taken whole or not at all.
 
         An item need not have been asked for. Telling the same again changes nothing; to tell something
-        else, undo first.
+        else, undo first, or say that it is a ``change`` of mind: the earlier decision stays in the
+        history, and the learner is as if it had never been told. A ``note`` is kept with the labels.
         """
         names = [ids] if isinstance(ids, str) else list(ids)
         values = [labels] if isinstance(ids, str) else list(_sequence(labels))
@@ -185,9 +173,10 @@ class Campaign:
         answers = dict(zip(names, (_yes_or_no(value) for value in values), strict=True))
         if len(answers) != len(names):
             raise InputError("an id was told twice in one call")
+        if note is not None and not isinstance(note, str):
+            raise InputError(f"note {note!r}: give a text")
         _check_person(by)
-        with self._lock:
-            self._take_in_new_rows()
+        with self._turn():
             rows = self.pool.rows(names)
             events: list[Event] = []
             given = 0
@@ -195,19 +184,56 @@ class Campaign:
                 if self.pool.withdrawn[row]:
                     raise InputError(f"id {name!r} was erased from the pool: it can no longer be told")
                 ask = self._ledger.asks.get(name)
-                if name in self._known:
-                    if not label:
-                        raise InputError(f"id {name!r} is known to be positive: it cannot be told as negative")
-                    continue
-                if ask is not None and ask.settled:
-                    if (ask.state == "positive") != label:
-                        raise InputError(f"id {name!r} was told as {ask.state} before: undo that first")
+                if self._is_known_already(name, ask, label, by, change):
                     continue
                 if ask is None:
                     events.append(self._asked(name, "given", None, by, self._ledger.next_number + given))
                     given += 1
-                events.append({"event": "told", "id": name, "label": int(label), "by": by})
+                told: Event = {"event": "told", "id": name, "label": int(label), "by": by}
+                events.append(told if note is None else {**told, "note": note})
             self._write(events)
+
+    def _is_known_already(self, name: str, ask: Ask | None, label: bool, by: str, change: bool) -> bool:
+        """Whether an answer says nothing new; one that contradicts is refused unless it is meant to."""
+        if name in self._known:
+            if not label:
+                raise InputError(f"id {name!r} is known to be positive: it cannot be told as negative")
+            return True
+        if ask is None:
+            return False
+        said = ask.opinions.get(by) if self._ledger.overlap > 1 else (ask.state == "positive" if ask.settled else None)
+        if said == label:
+            return True
+        if said is not None and not change:
+            what = "positive" if said else "negative"
+            raise InputError(f"id {name!r} was told as {what} before: undo that first, or say that it is a change")
+        if said is None and ask.state in ("positive", "negative", "conflict"):
+            raise InputError(f"id {name!r} has its {self._ledger.overlap} opinions already")
+        return False
+
+    def conflicts(self) -> list[tuple[Item, dict[str, bool]]]:
+        """Items on which people disagree, with who said what."""
+        with self._turn():
+            return [(self._item(ask), dict(ask.opinions)) for ask in self._ledger.with_state("conflict")]
+
+    def adjudicate(self, id: str, label: Any, by: str = "me") -> None:
+        """Decide on an item on which people disagree."""
+        _check_person(by)
+        with self._turn():
+            ask = self._ledger.asks.get(id)
+            if ask is None or ask.state != "conflict":
+                raise InputError(f"id {id!r} is not in conflict: there is nothing to decide between")
+            self._write([{"event": "adjudicated", "id": id, "label": int(_yes_or_no(label)), "by": by}])
+
+    def agreement(self) -> Agreement:
+        """How far people agree who labelled the same items."""
+        with self._turn():
+            return agreement_of([ask.opinions for ask in self._ledger.asks.values() if len(ask.opinions) > 1])
+
+    def history(self, id: str | None = None) -> list[Event]:
+        """All events, or those of one item, in order."""
+        with self._turn():
+            return [event for event in self.log.read() if id is None or event.get("id") == id]
 
     def skip(self, ids: str | Sequence[str], by: str = "me") -> None:
         """Put items aside; they come back when nothing else is left."""
@@ -220,15 +246,13 @@ class Campaign:
     def release(self, ids: str | Sequence[str] | None = None, by: str = "me") -> None:
         """Give back items that were asked for, skipped or unsure; all that someone has where none is named."""
         _check_person(by)
-        with self._lock:
-            if ids is None:
-                names = [ask.id for ask in self._ledger.with_state("leased") if ask.by == by]
-            else:
-                names = [ids] if isinstance(ids, str) else list(ids)
+        with self._turn():
+            mine = [ask.id for ask in self._with(by)]
+            names = mine if ids is None else [ids] if isinstance(ids, str) else list(ids)
             self.pool.rows(names)
             for name in names:
                 ask = self._ledger.asks.get(name)
-                if ask is None or ask.settled or ask.state == "open":
+                if ask is None or (by not in ask.also and ask.state not in ("leased", "skipped", "unsure")):
                     raise InputError(f"id {name!r} is not leased, skipped or unsure: there is nothing to release")
             self._write([{"event": "released", "id": name, "by": by} for name in names])
 
@@ -238,15 +262,17 @@ class Campaign:
         The items are leased again to who decided, so that :meth:`ask` shows them next.
         """
         check_count("undo", count)
-        with self._lock:
-            names = self._ledger.last_decisions(count, by)
-            asks = [self._ledger.asks[name] for name in names]
-            self._write([{"event": "undone", "id": ask.id, "by": ask.by, "expires": self._expiry()} for ask in asks])
-            return names
+        with self._turn():
+            pairs = self._ledger.last_deciders(count, by)
+            for name, _ in pairs:
+                if name in self._ledger.forgotten:
+                    raise InputError(f"id {name!r} was forgotten: that it is negative can no longer be undone")
+            self._write([{"event": "undone", "id": name, "by": who, "expires": self._expiry()} for name, who in pairs])
+            return [name for name, _ in pairs]
 
     def status(self) -> Status:
         """How the campaign stands."""
-        with self._lock:
+        with self._turn():
             ledger = self._ledger
             positives, negatives = ledger.count("positive"), ledger.count("negative")
             return Status(
@@ -258,18 +284,20 @@ class Campaign:
                 leased=ledger.count("leased"),
                 skipped=ledger.count("skipped"),
                 unsure=ledger.count("unsure"),
-                unlabelled=self.learner.unlabelled,
-                phase="explore" if self.learner.exploring(self._held()) else "commit",
+                unlabelled=self._unlabelled(),
+                phase=self._phase(),
                 learner=self.rule,
                 budget=self.budget,
                 target=self.target,
                 stopped=self._stopped(),
                 note=self._note,
+                waiting=ledger.count("waiting"),
+                conflicts=ledger.count("conflict"),
             )
 
     def trace(self) -> Trace:
         """What was asked and found so far."""
-        with self._lock:
+        with self._turn():
             asks = self._ledger.with_state("positive", "negative")
             explored = np.array([ask.source == "explore" for ask in asks], bool)
             batch = np.array([ask.batch for ask in asks], np.int64)
@@ -288,14 +316,27 @@ class Campaign:
 
     def labels(self) -> dict[str, bool]:
         """The labels so far, by id, in the order asked."""
-        with self._lock:
+        with self._turn():
             return {ask.id: ask.state == "positive" for ask in self._ledger.with_state("positive", "negative")}
 
+    @property
+    def learner(self) -> Learner | ThinkAhead:
+        """What decides, up to date with the log."""
+        with self._turn():
+            brain = self._own_brain()
+            if brain is None:
+                raise StoreError(f"{self.log}: another process runs the learner of this campaign")
+            return brain.learner
+
     def close(self) -> None:
-        """Let go of the log."""
-        if isinstance(self.learner, ThinkAhead):
-            self.learner.close()
-        self.log.close()
+        """Let go of the log, and of the learner."""
+        self._closing.set()
+        if self._server is not None:
+            self._server.join()
+        with self._lock:
+            if self._brain is not None:
+                self._brain.close()
+            self.log.close()
 
     def __enter__(self) -> Campaign:
         return self
@@ -318,7 +359,7 @@ class Campaign:
         return {"learner": name, "seed": None if seed is None else int(seed), "explore": explore}
 
     def _create(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
-        defaults = {"learner": LEARNERS[DEFAULT_LEARNER].versioned, "seed": 0, "explore": 100}
+        defaults = {"learner": LEARNERS[DEFAULT_LEARNER].versioned, "seed": 0, "explore": 100, "overlap": 1}
         chosen = {name: defaults[name] if value is None else value for name, value in settings.items()}
         created: Event = {
             "event": "created",
@@ -329,8 +370,9 @@ class Campaign:
             **chosen,
         }
         self._ledger = Ledger()
-        # The learner first: what it refuses must not leave a log behind.
         self._begin(created, learner, known)
+        # The learner first: what it refuses must not leave a log behind.
+        self._own_brain()
         self._write([created, *({"event": "known", "id": name} for name in self._known)])
 
     def _take_up(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
@@ -339,9 +381,11 @@ class Campaign:
         if created is None:
             raise StoreError("the label log has no beginning; restore it from a copy")
         self._check_same(created, settings, known)
+        self._position = len(self.log)
         self.pool.rows(list(self._ledger.asks))
         self._begin(created, learner, self._ledger.known)
-        self._tell_learner(self._ledger.with_state("positive", "negative"))
+        if not self.log.shared:
+            self._own_brain()
 
     def _check_same(self, created: Event, settings: dict[str, Any], known: Sequence[str]) -> None:
         if created["rows"] > len(self.pool):
@@ -357,9 +401,9 @@ class Campaign:
         if created.get("outside") != self._outside_fingerprint():
             raise InputError("the label log was made with other known positives from outside: give the same ones")
         for name, value in settings.items():
-            if value is not None and value != created[name]:
+            if value is not None and value != created.get(name, 1):
                 raise InputError(
-                    f"the label log was made with {name} {created[name]!r}, not {value!r}: start a new log"
+                    f"the label log was made with {name} {created.get(name, 1)!r}, not {value!r}: start a new log"
                 )
         if known and list(dict.fromkeys(known)) != self._ledger.known:
             raise InputError("the label log was made with other known positives: start a new log")
@@ -368,28 +412,75 @@ class Campaign:
         self.seed: int = created["seed"]
         self.rule: str = created["learner"]
         self._known = dict.fromkeys(known)
-        seeds = self.pool.rows(list(self._known))
+        self.pool.rows(list(self._known))
         if isinstance(learner, Learner):
-            chosen = learner
+            self._make_learner: Callable[[], Learner] = lambda: learner
         elif "(" in self.rule:
             raise InputError(f"the label log was made with a learner of your own: give it again ({self.rule})")
         else:
-            chosen = make_learner(self.rule, explore=created["explore"])
-        chosen.begin(self.pool, seed=self.seed, outside=self._outside)
-        self.learner: Learner | ThinkAhead = ThinkAhead(chosen) if self._think_ahead else chosen
-        if len(seeds):
-            self.learner.tell(Labels.of(-1 - np.arange(len(seeds)), seeds, np.ones(len(seeds)), True))
+            self._make_learner = lambda: make_learner(self.rule, explore=created["explore"])
+        self._explore = created["explore"]
+
+    def _own_brain(self) -> Brain | None:
+        """The learner, up to date, if it is for this process to run it."""
+        if not self.log.try_brain():
+            return None
+        if self._brain is None:
+            learner = self._make_learner().begin(self.pool, seed=self.seed, outside=self._outside)
+            seeds = self.pool.rows(list(self._known))
+            if len(seeds):
+                learner.tell(Labels.of(-1 - np.arange(len(seeds)), seeds, np.ones(len(seeds)), True))
+            self._brain = Brain(self.pool, learner, think_ahead=self._think_ahead)
+            self._changed = dict.fromkeys(self._ledger.asks)
+            if isinstance(self.log, SqlLog):
+                self._server = threading.Thread(target=self._serve, args=(self.log,), daemon=True)
+                self._server.start()
+        self._brain.follow(self._ledger, self._changed)
+        self._changed.clear()
+        return self._brain
 
     def _outside_fingerprint(self) -> str | None:
         return None if self._outside is None else self.pool.digest(self._outside)
 
     # -- writing ---------------------------------------------------------------------------------
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """A time in which nobody else writes, with all that others have written taken in."""
+        with self._lock:
+            try:
+                with self.log.turn():
+                    self._wrote = False
+                    self._catch_up()
+                    yield
+            except BaseException:
+                # What was written in a turn that failed may not have been kept.
+                self._stale = self._stale or self._wrote
+                raise
+
+    def _catch_up(self) -> None:
+        if self._stale:
+            self._ledger = Ledger(self.log.read())
+            self._position, self._stale = len(self.log), False
+            self._changed.update(dict.fromkeys(self._ledger.asks))
+            if self._brain is not None:
+                self._brain.follow_all(self._ledger)
+        elif self.log.shared and len(self.log) > self._position:
+            for event in self.log.read(self._position):
+                self._apply(event)
+
+    def _apply(self, event: Event) -> None:
+        self._ledger.apply(event)
+        self._position = event["seq"] + 1
+        if "id" in event:
+            self._changed[event["id"]] = None
+
     def _write(self, events: Sequence[Event]) -> None:
         """Append events; only what the log has taken happens to the ledger and the learner."""
         if not events:
             return
-        stamp = self._clock()
+        # A clock that is set back must not turn the order of events around.
+        stamp = max(self._clock(), self._ledger.last_at)
         stamped = [{"at": stamp, **event} for event in events]
         asked = {event["id"] for event in stamped if event["event"] == "asked"}
         for event in stamped:
@@ -397,77 +488,148 @@ class Campaign:
             if event.get("id") not in asked:
                 self._ledger.check(event)
         written = self.log.append(stamped)
-        told = [event["id"] for event in written if event["event"] == "told"]
-        taken_back = [
-            event["id"] for event in written
-            if event["event"] == "undone" and self._ledger.asks[event["id"]].settled
-        ]  # fmt: skip
+        self._wrote = True
         for event in written:
-            self._ledger.apply(event)
-        if taken_back:
-            self.learner.untell(self.pool.rows(taken_back))
-        self._tell_learner([self._ledger.asks[name] for name in told])
-
-    def _tell_learner(self, asks: Sequence[Ask]) -> None:
-        if asks:
-            asks = sorted(asks, key=lambda ask: ask.number)
-            self.learner.tell(
-                Labels.of(
-                    [ask.number for ask in asks],
-                    self.pool.rows([ask.id for ask in asks]),
-                    [ask.state == "positive" for ask in asks],
-                    [ask.source == "explore" for ask in asks],
-                )
-            )
+            self._apply(event)
 
     def _set_aside(self, kind: str, ids: str | Sequence[str], by: str) -> None:
         _check_person(by)
         names = [ids] if isinstance(ids, str) else list(ids)
-        with self._lock:
+        with self._turn():
             self.pool.rows(names)
             for name in names:
                 ask = self._ledger.asks.get(name)
-                if ask is None or ask.state not in ("leased", "skipped", "unsure"):
+                if ask is None or (by not in ask.also and ask.state not in ("leased", "skipped", "unsure")):
                     raise InputError(f"id {name!r} was not asked for: only an item on the table can be put aside")
             self._write([{"event": kind, "id": name, "by": by} for name in names])
 
     # -- asking ----------------------------------------------------------------------------------
 
-    def _lease_new(self, k: int, by: str) -> list[Ask]:
-        proposal = self.learner.propose(k, self._held())
-        self._note = proposal.unavailable
-        events = self._events_of(proposal, by)
-        if len(proposal) < k:
-            events += self._second_round(k - len(proposal), by, len(events))
+    def _with(self, by: str) -> list[Ask]:
+        """What someone has on the table."""
+        mine = [ask for ask in self._ledger.with_state("leased") if ask.by == by]
+        if self._ledger.overlap > 1:
+            mine += [ask for ask in self._ledger.with_state("waiting", "conflict") if by in ask.also]
+        return mine
+
+    def _lease_new(self, k: int, by: str) -> list[Ask] | None:
+        """Lease up to ``k`` items that nobody has; None where they have to be waited for."""
+        events = self._second_opinions(k, by)
+        missing = k - len(events)
+        if missing:
+            proposed = self._propose(missing, by)
+            if proposed is None and not events:
+                return None
+            events += proposed or []
         self._write(events)
-        asks = [self._ledger.asks[event["id"]] for event in events if event["event"] == "asked"]
-        if isinstance(self.learner, ThinkAhead) and len(asks) == 1:
-            self._prepare(self.learner, asks[0])
+        asks = [self._ledger.asks[event["id"]] for event in events]
+        if self._think_ahead and self._brain is not None and len(asks) == 1:
+            self._brain.think(asks[0], self._held())
         return asks
 
-    def _prepare(self, learner: ThinkAhead, ask: Ask) -> None:
-        """Have the learner find what follows the answer to an item."""
-        row = self.pool.rows([ask.id])
-        held = self._held()
-        learner.think(Labels.of([ask.number], row, [True], ask.source == "explore"), held[held != row])
+    def _second_opinions(self, k: int, by: str) -> list[Event]:
+        """Items that others have labelled and that need this person's opinion too."""
+        if self._ledger.overlap == 1:
+            return []
+        wanted = [
+            ask for ask in self._ledger.with_state("waiting")
+            if by not in ask.opinions and by not in ask.also
+            and len(ask.opinions) + len(ask.also) < self._ledger.overlap
+        ]  # fmt: skip
+        return [{"event": "shared", "id": ask.id, "by": by, "expires": self._expiry()} for ask in wanted[:k]]
+
+    def _propose(self, k: int, by: str) -> list[Event] | None:
+        """Lease what the learner proposes; None where another process runs it and has nothing ready."""
+        brain = self._own_brain()
+        if brain is not None:
+            proposal = brain.propose(k, self._held())
+            self._note = proposal.unavailable
+            events = self._events_of(proposal, by)
+        else:
+            assert isinstance(self.log, SqlLog)
+            stale = self._ledger.active() - 1
+            taken = [
+                one for one in self.log.take_ready(k, self._ledger.changes - stale)
+                if not self._is_taken(one.id)
+            ]  # fmt: skip
+            events = self._events_of_ready(taken, by)
+            if not events and self._unlabelled() > len(self._held()):
+                self.log.want(by, k)
+                return None
+        if len(events) < k and self._unlabelled() - len(self._held()) - len(events) <= 0:
+            events += self._second_round(k - len(events), by, len(events))
+        return events
+
+    def _is_taken(self, name: str) -> bool:
+        ask = self._ledger.asks.get(name)
+        return (ask is not None and ask.state != "open") or bool(self.pool.withdrawn[self.pool.rows([name])[0]])
 
     def _events_of(self, proposal: Proposal, by: str) -> list[Event]:
-        unlabelled = self.learner.unlabelled - self._ledger.count("leased", "skipped", "unsure")
+        names = [self.pool.id(row) for row in proposal.rows.tolist()]
+        for place, name in enumerate(names):
+            self._why[name] = (float(proposal.distances[place]), int(proposal.nearest[place]))
+        return self._events_of_ready(self._ready_of(proposal), by)
+
+    def _ready_of(self, proposal: Proposal) -> list[Ready]:
+        """Proposals with what the log has to know of each."""
+        unlabelled = self._unlabelled() - len(self._held())
         # Rows that the caller chose for exploration were drawn with a probability that only the caller knows.
-        drawn_by_us = isinstance(self.learner.explore, int)
-        events = []
+        drawn_by_us = isinstance(self._explore, int)
+        found = []
         for place, row in enumerate(proposal.rows.tolist()):
             name = self.pool.id(row)
             random = place < proposal.explored
             # A row that comes back after it was released is not a new draw.
             fresh = drawn_by_us and name not in self._ledger.asks
             chance = (1 / (unlabelled - place) if fresh else None) if random else 1.0
-            number = self._ledger.next_number + place
-            event = self._asked(name, "explore" if random else "learner", chance, by, number)
+            found.append(
+                Ready(name, "explore" if random else "learner", self._ledger.changes, chance, self._nearest_of(name))
+            )
+        return found
+
+    def _events_of_ready(self, proposals: Sequence[Ready], by: str) -> list[Event]:
+        unlabelled = self._unlabelled() - len(self._held())
+        events = []
+        for place, one in enumerate(proposals):
+            event = self._asked(one.id, one.source, one.probability, by, self._ledger.next_number + place)
             event["open"] = unlabelled - place
+            if one.nearest is not None:
+                event["nearest"] = one.nearest
             events.append(event)
-            self._why[name] = (float(proposal.distances[place]), int(proposal.nearest[place]))
         return events
+
+    def _nearest_of(self, name: str) -> str | None:
+        """Which positive an item was proposed for, as far as it is known."""
+        key = self._why.get(name, (0.0, NO_KEY))[1]
+        if key == NO_KEY:
+            return None
+        return self.pool.id(key) if key >= 0 else f"known positive {-key} from outside"
+
+    # -- the brain, for others -------------------------------------------------------------------
+
+    def _serve(self, log: SqlLog) -> None:
+        """Keep proposals ready for other processes, as long as this one runs the learner."""
+        served = -1
+        while not self._closing.wait(0.01):
+            try:
+                asked, there = log.demand()
+                stale = there and self._ledger.changes - served >= max(1, self._ledger.active() // 2)
+                if asked or stale:
+                    served = self._refill(log, asked)
+            except StoreError:
+                # The database is away for the moment, or someone else has taken over: whoever asks finds out.
+                self._closing.wait(0.2)
+
+    def _refill(self, log: SqlLog, asked: int) -> int:
+        with self._turn():
+            brain = self._own_brain()
+            if brain is not None:
+                self._expire()
+                proposal = brain.propose(asked + 2 * self._ledger.active(), self._held())
+                for place, row in enumerate(proposal.rows.tolist()):
+                    self._why[self.pool.id(row)] = (float(proposal.distances[place]), int(proposal.nearest[place]))
+                log.put_ready(self._ready_of(proposal))
+            return self._ledger.changes
 
     def _second_round(self, k: int, by: str, asked: int) -> list[Event]:
         """Items set aside come back, skipped ones first, when nothing else is left."""
@@ -492,12 +654,17 @@ class Campaign:
         }
 
     def _held(self) -> npt.NDArray[np.int64]:
-        return self.pool.rows([ask.id for ask in self._ledger.with_state("leased", "skipped", "unsure")])
+        held = self._ledger.with_state("leased", "skipped", "unsure", "waiting", "conflict")
+        return self.pool.rows([ask.id for ask in held])
 
     def _expire(self) -> None:
         now = self._clock()
         late = [ask for ask in self._ledger.with_state("leased") if ask.expires is not None and ask.expires <= now]
-        self._write([{"event": "released", "id": ask.id, "by": ask.by, "why": "expired"} for ask in late])
+        expired = [(ask.id, ask.by) for ask in late]
+        if self._ledger.overlap > 1:
+            for ask in self._ledger.with_state("waiting", "conflict"):
+                expired += [(ask.id, who) for who, end in ask.also.items() if end is not None and end <= now]
+        self._write([{"event": "released", "id": name, "by": who, "why": "expired"} for name, who in expired])
 
     def _expiry(self) -> float | None:
         return None if self._lease is None else self._clock() + self._lease
@@ -517,24 +684,35 @@ class Campaign:
             return f"target reached: {found} positives found"
         if self.budget is not None and labelled >= self.budget:
             return f"budget spent: {labelled} labels"
-        if not self.learner.unlabelled:
+        if not self._unlabelled():
             return "every item is labelled"
         leased = self._ledger.count("leased")
-        if leased and (leased == self.learner.unlabelled or (self.budget and labelled + leased >= self.budget)):
+        if leased and (leased == self._unlabelled() or (self.budget and labelled + leased >= self.budget)):
             return f"waiting: all that may still be asked for is leased ({leased})"
         return None
 
-    def _take_in_new_rows(self) -> None:
-        """The pool may have grown since the last call."""
-        if len(self.learner.closed_) < len(self.pool):
-            self.learner.extend()
+    def _unlabelled(self) -> int:
+        """How many items could still be asked for."""
+        if self._brain is not None and not self._changed:
+            return self._brain.learner.unlabelled
+        closed = self.pool.withdrawn.copy()
+        names = [ask.id for ask in self._ledger.with_state("positive", "negative")]
+        closed[self.pool.rows([*names, *self._known])] = True
+        return int((~closed).sum())
+
+    def _phase(self) -> str:
+        brain = self._own_brain()
+        if brain is not None:
+            return "explore" if brain.learner.exploring(self._held()) else "commit"
+        found = self._ledger.count("positive") + len(self._known) + (self._outside is not None)
+        wanted = self._explore if isinstance(self._explore, int) else len(self._explore)
+        drawn = sum(ask.source == "explore" for ask in self._ledger.asks.values())
+        return "explore" if not found or drawn < wanted else "commit"
 
     def _item(self, ask: Ask) -> Item:
         row = int(self.pool.rows([ask.id])[0])
-        distance, key = self._why.get(ask.id, (float("nan"), NO_KEY))
-        nearest = None
-        if key != NO_KEY:
-            nearest = self.pool.id(key) if key >= 0 else f"known positive {-key} from outside"
+        distance = self._why.get(ask.id, (float("nan"), NO_KEY))[0]
+        nearest = self._nearest_of(ask.id) or ask.nearest
         return Item(ask.id, self.pool.content(row), ask.source, None if np.isnan(distance) else distance, nearest)
 
 

@@ -1,0 +1,85 @@
+"""The learner of a campaign, kept up to date with what the ledger says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.learners import Labels, Learner, Proposal, ThinkAhead
+from activecover.pool import Pool
+from activecover.store import Ask, Ledger
+
+_Told = tuple[int, bool, bool]
+
+
+class Brain:
+    """A learner that follows a ledger, whoever wrote the events.
+
+    Parameters
+    ----------
+    pool : Pool
+        The items.
+    learner : Learner
+        One that has begun on the pool and knows the positives known from the start.
+    think_ahead : bool
+        Whether it may use the time between questions.
+    """
+
+    def __init__(self, pool: Pool, learner: Learner, *, think_ahead: bool = False) -> None:
+        self._pool = pool
+        self.learner: Learner | ThinkAhead = ThinkAhead(learner) if think_ahead else learner
+        self._told: dict[str, _Told] = {}
+
+    def follow(self, ledger: Ledger, changed: Iterable[str]) -> None:
+        """Bring the learner up to date with some items."""
+        if len(self.learner.closed_) < len(self._pool):
+            self.learner.extend()
+        gone, new = [], []
+        for name in changed:
+            before, now = self._told.get(name), _label_of(ledger.asks.get(name))
+            if before == now:
+                continue
+            if before is not None:
+                gone.append(name)
+            if now is not None:
+                new.append((name, now))
+        if gone:
+            self.learner.untell(self._pool.rows(gone))
+            for name in gone:
+                del self._told[name]
+        if new:
+            self._tell(sorted(new, key=lambda pair: pair[1]))
+
+    def follow_all(self, ledger: Ledger) -> None:
+        """Bring the learner up to date with everything."""
+        self.follow(ledger, dict.fromkeys([*self._told, *ledger.asks]))
+
+    def propose(self, k: int, held: npt.NDArray[np.int64]) -> Proposal:
+        """What to ask for next."""
+        return self.learner.propose(k, held)
+
+    def think(self, ask: Ask, held: Any) -> None:
+        """Find what follows either answer to an item."""
+        if isinstance(self.learner, ThinkAhead):
+            row = self._pool.rows([ask.id])
+            self.learner.think(Labels.of([ask.number], row, [True], ask.source == "explore"), held[held != row])
+
+    def close(self) -> None:
+        """Stop thinking."""
+        if isinstance(self.learner, ThinkAhead):
+            self.learner.close()
+
+    def _tell(self, new: list[tuple[str, _Told]]) -> None:
+        names = [name for name, _ in new]
+        numbers, positive, sampled = zip(*(told for _, told in new), strict=True)
+        self.learner.tell(Labels.of(numbers, self._pool.rows(names), positive, sampled))
+        self._told.update(new)
+
+
+def _label_of(ask: Ask | None) -> _Told | None:
+    if ask is None or not ask.settled:
+        return None
+    return ask.number, ask.state == "positive", ask.source == "explore"

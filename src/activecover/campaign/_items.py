@@ -1,0 +1,52 @@
+"""What a campaign shows: items to decide on, and how it stands."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something to decide on, and why it was chosen."""
+
+    id: str
+    content: dict[str, Any]
+    source: str
+    distance: float | None = None
+    nearest: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why this item, in a few words."""
+        if self.nearest is not None:
+            far = "" if self.distance is None else f" (distance {self.distance:.4g})"
+            return f"nearest to {self.nearest}{far}"
+        return {"explore": "drawn at random", "given": "given by you"}.get(self.source, "ranked highest by the learner")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a campaign stands."""
+
+    rows: int
+    labelled: int
+    positives: int
+    negatives: int
+    known: int
+    leased: int
+    skipped: int
+    unsure: int
+    unlabelled: int
+    phase: str
+    learner: str
+    budget: int | None
+    target: int | None
+    stopped: str | None
+    note: str | None
+    waiting: int = 0
+    conflicts: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)

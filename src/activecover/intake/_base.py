@@ -1,0 +1,165 @@
+"""What turns the rows of a table into vectors: fitted once, stored without pickle, used again for added rows."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError, StoreError
+from activecover.intake._table import Table
+from activecover.pool import Vectors
+
+#: The format of a stored embedding; files of a newer one are refused.
+FORMAT = 1
+_SETTINGS, _ARRAYS = "embedding.json", "embedding.npz"
+
+#: Makes the array that vectors are written to, from its shape and its type: in memory, or in a file.
+Allocate = Callable[[tuple[int, int], Any], npt.NDArray[Any]]
+
+
+class Embedding(ABC):
+    """Rows of a table as vectors.
+
+    The constructor only stores parameters. ``fit`` learns from a first table, ``transform`` turns that
+    table and any later one into vectors of the same space: the vector of a row does not depend on the
+    rows beside it. What was learnt goes to a folder as JSON and plain arrays and comes back the same.
+
+    A subclass writes ``_fit``, ``transform``, and, where it learns anything, ``_learnt`` and ``_restore``.
+
+    Attributes
+    ----------
+    used_ : list of str
+        The columns that the vectors are made of.
+    notes_ : list of str
+        What a user should know of the fit, a line each (columns left out, for one).
+    """
+
+    #: Name in the registry.
+    name: ClassVar[str]
+    #: The metric that suits the vectors.
+    metric: ClassVar[str] = "euclidean"
+
+    def __init__(self, columns: Sequence[str] | None = None, *, seed: int = 0) -> None:
+        self.columns = None if columns is None else list(columns)
+        self.seed = seed
+
+    def fit(self, table: Table, skip: Sequence[str] = ()) -> Self:
+        """Learn from a table; the columns in ``skip`` (ids, labels) are never used unless named."""
+        if self.columns is None:
+            self.used_ = self._default_columns(table, [name for name in table.names if name not in skip])
+        else:
+            self.used_ = table.matching(self.columns)
+        self.notes_: list[str] = []
+        self._fit(table)
+        return self
+
+    @abstractmethod
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+        """The vectors of a table's rows."""
+
+    @property
+    def dimension_names(self) -> list[str] | None:
+        """What the vectors' columns stand for, where that can be said."""
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor takes to make this embedding again."""
+        return {"columns": self.columns, "seed": self.seed}
+
+    def save(self, folder: str | Path) -> None:
+        """Store what was learnt in a folder, as JSON and plain arrays."""
+        folder = Path(folder)
+        settings, arrays = self._learnt()
+        packed = io.BytesIO()
+        np.savez_compressed(packed, **dict(arrays))
+        data = packed.getvalue()
+        written = {
+            "format": FORMAT,
+            "embedding": self.name,
+            "parameters": self.parameters(),
+            "used": self.used_,
+            "notes": self.notes_,
+            "learnt": settings,
+            "arrays": hashlib.blake2b(data, digest_size=16).hexdigest(),
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            # The settings go last: with them the embedding is there as a whole.
+            write_whole(folder / _ARRAYS, data)
+            write_whole(folder / _SETTINGS, json.dumps(written, ensure_ascii=False, indent=1).encode())
+        except OSError as wrong:
+            raise StoreError(f"{folder}: the embedding cannot be written ({wrong.strerror})") from wrong
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Take up what :meth:`save` stored."""
+        written, arrays = read_stored(Path(folder))
+        if written["embedding"] != cls.name:
+            raise InputError(f"{folder}: holds an embedding {written['embedding']!r}, not {cls.name!r}")
+        return cls(**written["parameters"]).restored(written, arrays)
+
+    def restored(self, written: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """This embedding, with what was learnt before."""
+        self.used_ = list(written["used"])
+        self.notes_ = list(written["notes"])
+        self._restore(written["learnt"], arrays)
+        return self
+
+    @abstractmethod
+    def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
+        """The columns to use where none are named, from those that are neither ids nor labels."""
+
+    @abstractmethod
+    def _fit(self, table: Table) -> None:
+        """Learn from the columns ``used_``."""
+
+    def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
+        """What was learnt: plain values, and arrays."""
+        return {}, {}
+
+    def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Take up what ``_learnt`` gave."""
+
+
+def read_stored(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """The settings and arrays of a stored embedding, checked."""
+    try:
+        written = json.loads((folder / _SETTINGS).read_bytes())
+        data = (folder / _ARRAYS).read_bytes()
+        if written["format"] > FORMAT:
+            raise InputError(f"{folder}: the embedding was stored by a newer version (format {written['format']})")
+        if hashlib.blake2b(data, digest_size=16).hexdigest() != written["arrays"]:
+            raise InputError(f"{folder}: the embedding's arrays are damaged: they do not fit its settings")
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return written, {name: archive[name] for name in archive.files}
+    except FileNotFoundError as wrong:
+        raise InputError(f"{folder}: no embedding is stored here ({Path(wrong.filename).name} is missing)") from wrong
+    except OSError as wrong:
+        raise StoreError(f"{folder}: the embedding cannot be read ({wrong.strerror})") from wrong
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as wrong:
+        raise InputError(f"{folder}: the stored embedding is damaged ({wrong})") from wrong
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is there as a whole, and on the disk, or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

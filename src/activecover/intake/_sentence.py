@@ -1,0 +1,88 @@
+"""Text as vectors by a sentence-transformers model of the user's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.extras import require
+from activecover.intake._base import Allocate, Embedding
+from activecover.intake._table import Table
+from activecover.intake._text import joined, text_columns
+from activecover.pool import Vectors
+
+_BATCH = 64
+
+
+class SentenceEmbedding(Embedding):
+    """What a sentence-transformers model makes of each row's text, for the cosine metric.
+
+    The model is named, not stored: added rows need it too. A name that is no folder is fetched by
+    sentence-transformers from where it gets its models.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Columns, or patterns; as for text by default.
+    model : str
+        Name or folder of the model.
+    seed : int
+        Not used.
+    """
+
+    name = "sentence"
+    metric = "cosine"
+
+    def __init__(self, columns: Sequence[str] | None = None, *, model: str = "", seed: int = 0) -> None:
+        super().__init__(columns, seed=seed)
+        self.model = model
+
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor takes."""
+        return {**super().parameters(), "model": self.model}
+
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+        """The vectors of a table's rows, float32, of length one."""
+        encoder = self._encoder()
+        texts = joined(table, self.used_)
+        vectors = allocate((len(texts), self.dimensions_), np.float32)
+        for start in range(0, len(texts), _BATCH):
+            part = encoder.encode(texts[start : start + _BATCH], normalize_embeddings=True, show_progress_bar=False)
+            if part.shape[1] != self.dimensions_:
+                raise InputError(
+                    f"model {self.model!r} gives {part.shape[1]} dimensions, and gave {self.dimensions_} at first"
+                )
+            vectors[start : start + _BATCH] = part
+        return vectors
+
+    def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
+        columns = text_columns(table, free)
+        if not columns:
+            raise InputError(f"{table.source}: no column holds long texts; name the ones to read")
+        return columns
+
+    def _fit(self, table: Table) -> None:
+        self.dimensions_ = int(self._encoder().get_sentence_embedding_dimension())
+
+    def _encoder(self) -> Any:
+        if not self.model:
+            raise InputError("embedding 'sentence' needs a model: sentence:MODEL")
+        if "_model" not in self.__dict__:
+            package = require("sentence_transformers", extra="sentences", purpose="sentence models")
+            try:
+                self._model = package.SentenceTransformer(self.model)
+            except Exception as wrong:
+                # Hubs, files and devices fail in ways of their own.
+                reason = str(wrong).partition("\n")[0]
+                raise InputError(f"model {self.model!r} cannot be loaded ({reason})") from wrong
+        return self._model
+
+    def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
+        return {"dimensions": self.dimensions_}, {}
+
+    def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.dimensions_ = int(learnt["dimensions"])

@@ -1,0 +1,122 @@
+"""Molecules as fingerprints: which small surroundings their atoms have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from activecover.errors import InputError
+from activecover.extras import require
+from activecover.intake._base import Allocate, Embedding
+from activecover.intake._table import Table
+from activecover.pool import PackedBits, Vectors
+
+#: Names that a column of SMILES goes by, in small letters.
+NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "molecule")
+
+
+def smiles_column(free: Sequence[str]) -> str | None:
+    """The column that is named as one of SMILES, if there is one."""
+    by_name = {name.lower().replace(" ", "_"): name for name in reversed(free)}
+    return next((by_name[name] for name in NAMES[:3] if name in by_name), None)
+
+
+class SmilesEmbedding(Embedding):
+    """RDKit's Morgan fingerprints of a column of SMILES, for the Jaccard (Tanimoto) metric.
+
+    A molecule that breaks RDKit's rules of valence only (complexes of metals often do) is read without
+    that check, and named in ``notes_``. Text that is no SMILES is refused, by row.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        The one column of SMILES; by default the one that is named so.
+    bits, radius : int
+        Of the fingerprints.
+    seed : int
+        Not used.
+
+    References
+    ----------
+    Rogers, Hahn (2010). Extended-connectivity fingerprints.
+    """
+
+    name = "smiles"
+    metric = "jaccard"
+
+    def __init__(
+        self, columns: Sequence[str] | None = None, *, bits: int = 2048, radius: int = 2, seed: int = 0
+    ) -> None:
+        super().__init__(columns, seed=seed)
+        self.bits = bits
+        self.radius = radius
+
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor takes."""
+        return {**super().parameters(), "bits": self.bits, "radius": self.radius}
+
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+        """The fingerprints of a table's rows, packed."""
+        generators = _rdkit("rdkit.Chem.rdFingerprintGenerator")
+        generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.bits)
+        packed = np.zeros((len(table), -(-self.bits // 8)), np.uint8)
+        unreadable: list[int] = []
+        for row, molecule in enumerate(_molecules(table.texts(self.used_[0]))):
+            if molecule is None:
+                unreadable.append(row)
+            else:
+                packed[row] = np.packbits(generator.GetFingerprintAsNumPy(molecule))
+        if unreadable:
+            raise InputError(_complaint(table, self.used_[0], unreadable))
+        return PackedBits(packed, self.bits)
+
+    def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
+        column = smiles_column(free)
+        if column is None:
+            raise InputError(f"{table.source}: no column is named smiles; name the one that holds them")
+        return [column]
+
+    def _fit(self, table: Table) -> None:
+        _rdkit("rdkit")
+        if len(self.used_) != 1:
+            raise InputError(f"{table.source}: {len(self.used_)} columns of SMILES; name one")
+
+
+def _rdkit(module: str) -> Any:
+    return require(module, extra="chemistry", purpose="fingerprints of molecules")
+
+
+def _molecules(texts: Sequence[str]) -> Iterator[Any]:
+    """One molecule after the other; None for what is no SMILES."""
+    chemistry = _rdkit("rdkit.Chem")
+    # RDKit would write a complaint of its own for each.
+    with _rdkit("rdkit.rdBase").BlockLogs():
+        for text in texts:
+            molecule = chemistry.MolFromSmiles(text) if text.strip() else None
+            yield molecule if molecule is not None or not text.strip() else _lenient(chemistry, text)
+
+
+def _lenient(chemistry: Any, text: str) -> Any:
+    """A molecule read without the check of valences, or None."""
+    molecule = chemistry.MolFromSmiles(text, sanitize=False)
+    if molecule is None:
+        return None
+    try:
+        molecule.UpdatePropertyCache(strict=False)
+        checks = chemistry.SanitizeFlags
+        chemistry.SanitizeMol(molecule, checks.SANITIZE_ALL ^ checks.SANITIZE_PROPERTIES)
+    except ValueError:
+        return None
+    return molecule
+
+
+def _complaint(table: Table, column: str, rows: Sequence[int]) -> str:
+    texts = table.texts(column)
+    shown = ", ".join(map(str, rows[:8])) + (", …" if len(rows) > 8 else "")
+    which = f"row {shown}" if len(rows) == 1 else f"rows {shown}"
+    return (
+        f"{table.source}: {which}, column {column!r}: no molecule can be read from {texts[rows[0]][:40]!r}"
+        f"{' and others' if len(rows) > 1 else ''}; correct or drop {'it' if len(rows) == 1 else 'them'}"
+    )

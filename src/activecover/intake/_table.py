@@ -1,0 +1,207 @@
+"""A table as a file brings it: named columns, perhaps vectors, images or references."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.intake._images import ImageFiles
+from activecover.intake._references import Reference
+from activecover.pool import blocks
+
+#: A column: texts and other values of Python, or an array with one number or one vector per row.
+Column = list[Any] | npt.NDArray[Any]
+
+#: What stands for "no number here" in a column of numbers.
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+
+
+@runtime_checkable
+class LazyColumns(Protocol):
+    """Columns that stay in their file until they are asked for."""
+
+    def width(self, name: str) -> int:
+        """How many numbers a column of vectors has per row; 0 for any other column."""
+
+    def is_number(self, name: str) -> bool:
+        """Whether a column holds one number per row."""
+
+    def is_single(self, name: str) -> bool:
+        """Whether all numbers of a column are float32 without loss."""
+
+    def stretches(self, names: Sequence[str]) -> Iterator[list[npt.NDArray[Any]]]:
+        """Some columns of numbers or vectors, a stretch of rows at a time, each with two dimensions."""
+
+
+@dataclass(slots=True)
+class Table:
+    """Rows with named columns, and whatever else their file holds.
+
+    Parameters
+    ----------
+    source : str
+        Where it comes from, for messages.
+    rows : int
+        How many there are.
+    columns : mapping of name to column
+        Texts as a list, numbers and vectors as arrays. Those of a Parquet file are read when asked for.
+    vectors : array or sparse matrix, optional
+        Vectors that the file brings along, one per row.
+    images : ImageFiles, optional
+        Where the rows are images.
+    references : list of Reference, optional
+        Where the rows are references: all that the file says of them, so that they can be written again.
+
+    Examples
+    --------
+    >>> table = Table.of({"name": ["a", "b"], "size": ["1", "2.5"]})
+    >>> len(table), table.texts("name")
+    (2, ['a', 'b'])
+    >>> table.texts("colour")
+    Traceback (most recent call last):
+    activecover.errors.InputError: table: no column 'colour' (columns are: name, size)
+    """
+
+    source: str
+    rows: int
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    vectors: Any = None
+    images: ImageFiles | None = None
+    references: list[Reference] | None = None
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], source: str = "table") -> Table:
+        """A table of columns in memory."""
+        kept = {name: values if isinstance(values, np.ndarray) else list(values) for name, values in columns.items()}
+        lengths = {len(values) for values in kept.values()}
+        if len(lengths) != 1:
+            raise InputError(f"{source}: columns of {sorted(lengths)} rows; give all the same number")
+        return cls(source, lengths.pop(), kept)
+
+    def __len__(self) -> int:
+        return self.rows
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in the order of the file."""
+        return list(self.columns)
+
+    def column(self, name: str) -> Column:
+        """One column; an unknown one is named."""
+        self.check(name)
+        return self.columns[name]
+
+    def check(self, name: str) -> None:
+        """Refuse a column that is not there."""
+        if name not in self.columns:
+            shown = ", ".join(self.names[:12]) + (", …" if len(self.names) > 12 else "")
+            raise InputError(f"{self.source}: no column {name!r} (columns are: {shown or 'none'})")
+
+    def matching(self, patterns: Sequence[str]) -> list[str]:
+        """The columns that are named, or that a pattern such as ``x*`` fits; each pattern must fit one."""
+        chosen: dict[str, None] = {}
+        for pattern in patterns:
+            fitting = [pattern] if pattern in self.columns else [n for n in self.names if fnmatchcase(n, pattern)]
+            if not fitting:
+                self.check(pattern)
+            chosen.update(dict.fromkeys(fitting))
+        return list(chosen)
+
+    def texts(self, name: str) -> list[str]:
+        """One column as text; what is missing is empty."""
+        column = self.column(name)
+        if isinstance(column, np.ndarray) and column.ndim != 1:
+            raise InputError(f"{self.source}: column {name!r} holds vectors, not texts")
+        return [as_text(value) for value in (column.tolist() if isinstance(column, np.ndarray) else column)]
+
+    def width(self, name: str) -> int:
+        """How many numbers a column of vectors has per row; 0 for any other column."""
+        if isinstance(self.columns, LazyColumns):
+            return self.columns.width(name)
+        column = self.column(name)
+        return int(column.shape[1]) if isinstance(column, np.ndarray) and column.ndim == 2 else 0
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds texts, of which some may be numbers in writing."""
+        if isinstance(self.columns, LazyColumns):
+            return not self.columns.width(name) and not self.columns.is_number(name)
+        return not isinstance(self.column(name), np.ndarray)
+
+    def is_single(self, name: str) -> bool:
+        """Whether all numbers of a column are float32 without loss, as their type says."""
+        if isinstance(self.columns, LazyColumns):
+            return self.columns.is_single(name)
+        column = self.column(name)
+        return isinstance(column, np.ndarray) and np.can_cast(column.dtype, np.float32)
+
+    def fill(self, names: Sequence[str], target: npt.NDArray[Any]) -> None:
+        """Write columns of numbers and of vectors side by side into an array, a stretch of rows at a time."""
+        start = 0
+        for parts in self._stretches(names):
+            stop = start + len(parts[0])
+            at = 0
+            for part in parts:
+                target[start:stop, at : at + part.shape[1]] = part
+                at += part.shape[1]
+            start = stop
+
+    def _stretches(self, names: Sequence[str]) -> Iterator[list[npt.NDArray[Any]]]:
+        if isinstance(self.columns, LazyColumns):
+            yield from self.columns.stretches(names)
+            return
+        parts = [self._numbers(name) for name in names]
+        for block in blocks(len(self), 8 * sum(part.shape[1] for part in parts)):
+            yield [part[block] for part in parts]
+
+    def _numbers(self, name: str) -> npt.NDArray[Any]:
+        column = self.column(name)
+        if isinstance(column, np.ndarray):
+            return column if column.ndim == 2 else column[:, None]
+        return as_numbers(column, f"{self.source}: ", name)[:, None]
+
+
+def as_text(value: Any) -> str:
+    """A value as a person reads it; nothing for what is missing."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def number(value: Any) -> float | None:
+    """A value as a number: NaN where it is missing, None where it is something else.
+
+    Examples
+    --------
+    >>> number(" 2.5 "), number("?"), number("2021_07")
+    (2.5, nan, None)
+    """
+    if value is None:
+        return math.nan
+    if isinstance(value, str):
+        text = value.strip()
+        if text.lower() in MISSING:
+            return math.nan
+        # Python also reads 2021_07 as a number; in a table it is a name.
+        value = text.replace("_", "?")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def as_numbers(column: Column, where: str, name: str) -> npt.NDArray[np.float64]:
+    """A column as numbers, NaN where one is missing; the first other value is named by its row."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
+        return np.asarray(column, np.float64)
+    values = [number(value) for value in column]
+    if None in values:
+        row = values.index(None)
+        raise InputError(f"{where}row {row}, column {name!r}: {as_text(column[row])[:40]!r} is not a number")
+    return np.array(values, np.float64)

@@ -1,0 +1,238 @@
+"""Text as vectors: which words and pairs of words it has, weighted by how rare they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from threadpoolctl import threadpool_limits
+
+from activecover.errors import InputError
+from activecover.intake._base import Allocate, Embedding
+from activecover.intake._table import Table
+from activecover.pool import Vectors
+
+#: Average length, in characters and words, from which on a column counts as text rather than as names.
+_LONG_CHARACTERS, _LONG_WORDS = 20, 4
+_SAMPLED_ROWS = 1000
+#: A direction shorter than this is rounding: the text has nothing in common with the first ones.
+_NO_DIRECTION = 1e-6
+_BLOCK_ROWS = 4096
+
+
+def text_columns(table: Table, free: Sequence[str]) -> list[str]:
+    """The columns that hold text to read: title and abstract where there are both, else all long ones."""
+    by_name = {name.lower(): name for name in free}
+    if {"title", "abstract"} <= {*by_name}:
+        return [by_name["title"], by_name["abstract"]]
+    return [name for name in free if table.is_text(name) and _is_long(table.texts(name))]
+
+
+def average_length(texts: Sequence[str]) -> float:
+    """Characters per text, of those that are not empty."""
+    lengths = [len(text) for text in _sample(texts)]
+    return float(np.mean(lengths)) if lengths else 0.0
+
+
+def joined(table: Table, columns: Sequence[str]) -> list[str]:
+    """The texts of some columns, as one per row."""
+    return ["\n".join(parts) for parts in zip(*(table.texts(name) for name in columns), strict=True)]
+
+
+class TfidfEmbedding(Embedding):
+    """Words and pairs of words, weighted by rarity (TF-IDF), as a sparse matrix for the cosine metric.
+
+    A word counts 1 + log of how often a text has it, times 1 + log((1 + n) / (1 + texts that have it)).
+    Words in one text only are left out once there are 50 texts. One more column marks
+    texts without any known word: they are alike, and far from all others.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Columns, or patterns. By default title and abstract where there are both, else all columns of
+        long texts.
+    most_words : int
+        Keep at most so many words and pairs, the most frequent ones.
+    seed : int
+        Not used.
+
+    References
+    ----------
+    Salton, Buckley (1988). Term-weighting approaches in automatic text retrieval.
+
+    Examples
+    --------
+    >>> table = Table.of({"text": ["the cat sat", "the dog sat", "..."]})
+    >>> embedding = TfidfEmbedding(["text"]).fit(table)
+    >>> embedding.words_
+    ['cat', 'cat sat', 'dog', 'dog sat', 'sat', 'the', 'the cat', 'the dog']
+    >>> embedding.transform(table)[[2]].indices
+    array([8], dtype=int32)
+    """
+
+    name = "tfidf"
+    metric = "cosine"
+
+    def __init__(self, columns: Sequence[str] | None = None, *, most_words: int = 200_000, seed: int = 0) -> None:
+        super().__init__(columns, seed=seed)
+        self.most_words = most_words
+
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor takes."""
+        return {**super().parameters(), "most_words": self.most_words}
+
+    @property
+    def dimension_names(self) -> list[str]:
+        """The words and pairs."""
+        return [*self.words_, "(no known word)"]
+
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+        """The vectors of a table's rows, as a sparse matrix."""
+        return _with_mark(self._weighted(joined(table, self.used_)))
+
+    def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
+        columns = text_columns(table, free)
+        if not columns:
+            raise InputError(f"{table.source}: no column holds long texts; name the ones to read")
+        return columns
+
+    def _fit(self, table: Table) -> None:
+        texts = joined(table, self.used_)
+        counter = _counter(min_df=2 if len(texts) >= 50 else 1, max_features=self.most_words)
+        try:
+            counts = counter.fit_transform(texts)
+        except ValueError as wrong:
+            raise InputError(f"{table.source}: no words in {', '.join(self.used_)} to tell rows apart by") from wrong
+        words = counter.get_feature_names_out()
+        self.words_: list[str] = words.tolist()
+        having = np.bincount(counts.indices, minlength=len(words))
+        self.rarity_ = np.log((1 + len(texts)) / (1 + having)) + 1
+        self._ready = None
+
+    def _weighted(self, texts: Sequence[str]) -> sparse.csr_array:
+        """Rows of length one; those without a known word are empty."""
+        if self._ready is None:
+            self._ready = _counter(vocabulary={word: at for at, word in enumerate(self.words_)})
+        counts = sparse.csr_array(self._ready.transform(texts), dtype=np.float64)
+        counts.sort_indices()
+        counts.data = (1 + np.log(counts.data)) * self.rarity_[counts.indices]
+        lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
+        counts.data /= np.repeat(lengths, np.diff(counts.indptr))
+        return counts
+
+    def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
+        return {"words": self.words_}, {"rarity": self.rarity_}
+
+    def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.words_, self.rarity_, self._ready = list(learnt["words"]), arrays["rarity"], None
+
+
+class TextEmbedding(TfidfEmbedding):
+    """TF-IDF reduced to a few hundred dimensions, in which texts are near that share a topic, not only words.
+
+    Latent semantic analysis: a truncated singular value decomposition of :class:`TfidfEmbedding`'s
+    matrix, randomised with a seed. One more dimension marks texts without any known word.
+
+    Parameters
+    ----------
+    columns, most_words
+        As for :class:`TfidfEmbedding`.
+    dimensions : int
+        Most dimensions; fewer where there are fewer texts or words.
+    seed : int
+        Of the decomposition.
+
+    References
+    ----------
+    Deerwester et al. (1990). Indexing by latent semantic analysis.
+
+    Examples
+    --------
+    >>> table = Table.of({"text": ["a red cat", "a red dog", "one blue car", "one blue bus"]})
+    >>> TextEmbedding(["text"], dimensions=2).fit(table).transform(table).shape
+    (4, 3)
+    """
+
+    name = "text"
+
+    def __init__(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        dimensions: int = 128,
+        most_words: int = 200_000,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(columns, most_words=most_words, seed=seed)
+        self.dimensions = dimensions
+
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor takes."""
+        return {**super().parameters(), "dimensions": self.dimensions}
+
+    @property
+    def dimension_names(self) -> None:  # type: ignore[override]
+        """Mixtures of words have no names."""
+        return
+
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+        """The vectors of a table's rows, float32."""
+        texts = joined(table, self.used_)
+        vectors = allocate((len(texts), len(self.directions_) + 1), np.float32)
+        for start in range(0, len(texts), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            reduced = self._weighted(texts[rows]) @ self.directions_.T
+            lost = np.sqrt((reduced**2).sum(axis=1)) < _NO_DIRECTION
+            reduced[lost] = 0
+            vectors[rows, :-1], vectors[rows, -1] = reduced, lost
+        return vectors
+
+    def _fit(self, table: Table) -> None:
+        from sklearn.utils.extmath import randomized_svd
+
+        super()._fit(table)
+        matrix = self._weighted(joined(table, self.used_))
+        count = min(self.dimensions, *matrix.shape)
+        # On one thread, so that the same seed gives the same directions whatever the number of cores.
+        with threadpool_limits(1, "blas"):
+            _, _, directions = randomized_svd(matrix, count, n_iter=5, random_state=self.seed)
+        self.directions_ = np.asarray(directions, np.float32).astype(np.float64)
+
+    def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
+        settings, arrays = super()._learnt()
+        return settings, {**arrays, "directions": self.directions_.astype(np.float32)}
+
+    def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        super()._restore(learnt, arrays)
+        self.directions_ = arrays["directions"].astype(np.float64)
+
+
+def _counter(**settings: Any) -> Any:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return CountVectorizer(
+        ngram_range=(1, 2), lowercase=True, strip_accents="unicode", token_pattern=r"(?u)\b\w\w+\b", **settings
+    )
+
+
+def _with_mark(rows: sparse.csr_array) -> sparse.csr_array:
+    """With one more column that is 1 for rows that are empty: cosine needs a direction."""
+    empty = (np.diff(rows.indptr) == 0).astype(np.float64)
+    return sparse.csr_array(sparse.hstack([rows, sparse.csr_array(empty[:, None])], format="csr"))
+
+
+def _is_long(texts: Sequence[str]) -> bool:
+    sample = _sample(texts)
+    if not sample or len({*sample}) < len(sample) / 2:
+        return False
+    words = float(np.mean([len(text.split()) for text in sample]))
+    return average_length(texts) >= _LONG_CHARACTERS and words >= _LONG_WORDS
+
+
+def _sample(texts: Sequence[str]) -> list[str]:
+    """Texts that are not empty, from all over the table."""
+    step = max(1, len(texts) // _SAMPLED_ROWS)
+    return [text for text in texts[::step] if text.strip()]

@@ -1,0 +1,111 @@
+"""Vectors that are brought along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from activecover.errors import InputError
+from activecover.intake._base import Allocate, Embedding
+from activecover.intake._table import Table, number
+from activecover.pool import PackedBits, Vectors
+
+
+class BroughtVectors(Embedding):
+    """The vectors of a file as they are: a matrix, columns of lists, or columns of numbers.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        Columns, or patterns such as ``x*``. By default the matrix of an ``.npy`` or ``.npz`` file, else all
+        columns of lists, else all columns of numbers.
+    bits : int, optional
+        The matrix is packed by ``numpy.packbits`` along the rows; a row has so many bits.
+    seed : int
+        Not used.
+
+    Examples
+    --------
+    >>> table = Table.of({"x0": ["1", "2"], "x1": ["3", "4"], "name": ["a", "b"]})
+    >>> BroughtVectors(["x*"]).fit(table).transform(table)
+    array([[1., 3.],
+           [2., 4.]])
+    """
+
+    name = "vectors"
+
+    def __init__(self, columns: Sequence[str] | None = None, *, bits: int | None = None, seed: int = 0) -> None:
+        super().__init__(columns, seed=seed)
+        self.bits = bits
+
+    def parameters(self) -> dict[str, Any]:
+        """What the constructor takes."""
+        return {**super().parameters(), "bits": self.bits}
+
+    @property
+    def dimension_names(self) -> list[str] | None:
+        """Names of the columns, with the place in its list for a column of lists."""
+        if not self.used_:
+            return None
+        return [
+            name if width == 0 else f"{name}[{place}]"
+            for name, width in zip(self.used_, self.widths_, strict=True)
+            for place in range(max(width, 1))
+        ]
+
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+        """The vectors of a table's rows; float32 where nothing is lost by it, else float64."""
+        if not self.used_:
+            return self._matrix(table)
+        for name, width in zip(self.used_, self.widths_, strict=True):
+            table.check(name)
+            if table.width(name) != width:
+                raise InputError(
+                    f"{table.source}: column {name!r} has {table.width(name) or 'single'} numbers per row, "
+                    f"the first rows had {width or 'single ones'}"
+                )
+        single = all(table.is_single(name) for name in self.used_)
+        shape = (len(table), sum(max(width, 1) for width in self.widths_))
+        vectors = allocate(shape, np.float32 if single else np.float64)
+        table.fill(self.used_, vectors)
+        return vectors
+
+    def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
+        if table.vectors is not None:
+            return []
+        lists = [name for name in free if table.width(name)]
+        numbers = lists or [name for name in free if not table.is_text(name) or _begins_as_number(table, name)]
+        if not numbers:
+            raise InputError(f"{table.source}: no vectors and no columns of numbers; name them, or choose to embed")
+        return numbers
+
+    def _fit(self, table: Table) -> None:
+        self.widths_ = [table.width(name) for name in self.used_]
+        self.dimensions_ = 0 if self.used_ else int(np.shape(table.vectors)[1])
+
+    def _matrix(self, table: Table) -> Any:
+        matrix = table.vectors
+        if matrix is None:
+            raise InputError(f"{table.source}: no vectors in it, and the first rows came with some")
+        if matrix.shape[1] != self.dimensions_:
+            raise InputError(f"{table.source}: vectors of {matrix.shape[1]} columns, the first had {self.dimensions_}")
+        if self.bits is not None:
+            if sparse.issparse(matrix):
+                raise InputError(f"{table.source}: a sparse matrix is not packed; leave out the number of bits")
+            return PackedBits(matrix, self.bits)
+        return matrix
+
+    def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
+        return {"widths": self.widths_, "dimensions": self.dimensions_}, {}
+
+    def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.widths_, self.dimensions_ = list(learnt["widths"]), int(learnt["dimensions"])
+
+
+def _begins_as_number(table: Table, name: str) -> bool:
+    first = next((value for value in table.column(name) if str(value).strip()), None)
+    return first is not None and number(first) is not None
