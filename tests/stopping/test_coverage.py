@@ -72,8 +72,8 @@ class LooksTooOften(TwoPhase):
 def test_the_measurement_finds_a_rule_that_looks_too_often() -> None:
     """The same data, the same looks: a bound for one look breaks, the sequence holds."""
     stuck = RANKINGS["stuck at 85 %"]
-    scene = type(stuck)(400, 100, stuck.draw, stuck.switch)
-    settings = {"targets": (0.88,), "alphas": (0.2,), "runs": 40, "seed": 6}
+    scene = type(stuck)(600, 300, stuck.draw, stuck.switch)
+    settings = {"targets": (0.88,), "alphas": (0.2,), "runs": 120, "seed": 6}
     broken = measure_coverage(LooksTooOften, scene, **settings)[0.88, 0.2]  # type: ignore[arg-type]
     sound = measure_coverage(ConfidenceSequence, scene, **settings)[0.88, 0.2]  # type: ignore[arg-type]
     assert not broken.within(0.2), broken

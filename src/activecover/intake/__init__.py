@@ -1,0 +1,41 @@
+"""Embedding on the way in: a file becomes a table, a table becomes a pool, and later rows join its space."""
+
+from activecover.intake._base import Embedding
+from activecover.intake._catalogue import EMBEDDINGS, Choice, choose_embedding, load_embedding, make_embedding
+from activecover.intake._columns import ScaledColumns
+from activecover.intake._images import ImageFiles
+from activecover.intake._pixels import ImageEmbedding
+from activecover.intake._pool import Intake, Recipe, Rows, make_pool
+from activecover.intake._read import read_table
+from activecover.intake._references import Reference, read_references, write_references
+from activecover.intake._sentence import SentenceEmbedding
+from activecover.intake._smiles import SmilesEmbedding
+from activecover.intake._table import Table
+from activecover.intake._text import TextEmbedding, TfidfEmbedding
+from activecover.intake._vectors import BroughtVectors
+
+__all__ = [
+    "EMBEDDINGS",
+    "BroughtVectors",
+    "Choice",
+    "Embedding",
+    "ImageEmbedding",
+    "ImageFiles",
+    "Intake",
+    "Recipe",
+    "Reference",
+    "Rows",
+    "ScaledColumns",
+    "SentenceEmbedding",
+    "SmilesEmbedding",
+    "Table",
+    "TextEmbedding",
+    "TfidfEmbedding",
+    "choose_embedding",
+    "load_embedding",
+    "make_embedding",
+    "make_pool",
+    "read_references",
+    "read_table",
+    "write_references",
+]

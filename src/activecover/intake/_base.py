@@ -41,7 +41,7 @@ class Embedding(ABC):
     used_ : list of str
         The columns that the vectors are made of.
     notes_ : list of str
-        What a user should know of the fit, a line each (columns left out, for one).
+        What a user should know of the fit or of the latest table, a line each (columns left out, for one).
     """
 
     #: Name in the registry.
@@ -81,7 +81,7 @@ class Embedding(ABC):
         folder = Path(folder)
         settings, arrays = self._learnt()
         packed = io.BytesIO()
-        np.savez_compressed(packed, **dict(arrays))
+        np.savez_compressed(packed, **{str(name): array for name, array in arrays.items()})  # type: ignore[arg-type]
         data = packed.getvalue()
         written = {
             "format": FORMAT,
@@ -109,7 +109,7 @@ class Embedding(ABC):
         return cls(**written["parameters"]).restored(written, arrays)
 
     def restored(self, written: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """This embedding, with what was learnt before."""
+        """Take up what was learnt before; gives itself."""
         self.used_ = list(written["used"])
         self.notes_ = list(written["notes"])
         self._restore(written["learnt"], arrays)
@@ -128,7 +128,8 @@ class Embedding(ABC):
         return {}, {}
 
     def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take up what ``_learnt`` gave."""
+        """Take up what ``_learnt`` gave; nothing by default."""
+        return
 
 
 def read_stored(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

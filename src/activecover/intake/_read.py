@@ -195,7 +195,11 @@ def _archive_table(path: Path) -> Table:
             matrix = sparse.load_npz(file)
             return Table(str(path), matrix.shape[0], {}, vectors=matrix)
         arrays = {name: archive[name] for name in archive.files}
-    tables = ["X"] if np.ndim(arrays.get("X")) == 2 else [name for name, array in arrays.items() if array.ndim == 2]
+    tables = (
+        ["X"]
+        if "X" in arrays and arrays["X"].ndim == 2
+        else [name for name, array in arrays.items() if array.ndim == 2]
+    )
     if len(tables) > 1:
         raise InputError(f"{path}: several arrays have two dimensions ({', '.join(tables)}); name the vectors X")
     vectors = arrays[tables[0]] if tables else None

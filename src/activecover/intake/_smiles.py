@@ -62,14 +62,18 @@ class SmilesEmbedding(Embedding):
         generators = _rdkit("rdkit.Chem.rdFingerprintGenerator")
         generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.bits)
         packed = np.zeros((len(table), -(-self.bits // 8)), np.uint8)
+        odd: list[int] = []
         unreadable: list[int] = []
-        for row, molecule in enumerate(_molecules(table.texts(self.used_[0]))):
+        for row, (molecule, is_odd) in enumerate(_molecules(table.texts(self.used_[0]))):
             if molecule is None:
                 unreadable.append(row)
-            else:
-                packed[row] = np.packbits(generator.GetFingerprintAsNumPy(molecule))
+                continue
+            if is_odd:
+                odd.append(row)
+            packed[row] = np.packbits(generator.GetFingerprintAsNumPy(molecule))
         if unreadable:
             raise InputError(_complaint(table, self.used_[0], unreadable))
+        self.notes_ = [f"unusual valences, read without checking them: {_rows(odd)}"] if odd else []
         return PackedBits(packed, self.bits)
 
     def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
@@ -88,14 +92,15 @@ def _rdkit(module: str) -> Any:
     return require(module, extra="chemistry", purpose="fingerprints of molecules")
 
 
-def _molecules(texts: Sequence[str]) -> Iterator[Any]:
-    """One molecule after the other; None for what is no SMILES."""
+def _molecules(texts: Sequence[str]) -> Iterator[tuple[Any, bool]]:
+    """One molecule after the other (None for what is no SMILES), and whether its valences are odd."""
     chemistry = _rdkit("rdkit.Chem")
     # RDKit would write a complaint of its own for each.
     with _rdkit("rdkit.rdBase").BlockLogs():
         for text in texts:
-            molecule = chemistry.MolFromSmiles(text) if text.strip() else None
-            yield molecule if molecule is not None or not text.strip() else _lenient(chemistry, text)
+            strict = chemistry.MolFromSmiles(text) if text.strip() else None
+            odd = strict is None and bool(text.strip())
+            yield (_lenient(chemistry, text) if odd else strict), odd
 
 
 def _lenient(chemistry: Any, text: str) -> Any:
@@ -113,10 +118,11 @@ def _lenient(chemistry: Any, text: str) -> Any:
 
 
 def _complaint(table: Table, column: str, rows: Sequence[int]) -> str:
-    texts = table.texts(column)
+    first = table.texts(column)[rows[0]][:40]
+    read = f"no molecule can be read from {first!r}" + (" and others" if len(rows) > 1 else "")
+    return f"{table.source}: {_rows(rows)}, column {column!r}: {read}; correct the text or drop the row"
+
+
+def _rows(rows: Sequence[int]) -> str:
     shown = ", ".join(map(str, rows[:8])) + (", …" if len(rows) > 8 else "")
-    which = f"row {shown}" if len(rows) == 1 else f"rows {shown}"
-    return (
-        f"{table.source}: {which}, column {column!r}: no molecule can be read from {texts[rows[0]][:40]!r}"
-        f"{' and others' if len(rows) > 1 else ''}; correct or drop {'it' if len(rows) == 1 else 'them'}"
-    )
+    return f"row {shown}" if len(rows) == 1 else f"{len(rows)} rows ({shown})"

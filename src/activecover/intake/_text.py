@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.sparse.linalg import svds
 from threadpoolctl import threadpool_limits
 
 from activecover.errors import InputError
@@ -21,6 +22,8 @@ _SAMPLED_ROWS = 1000
 #: A direction shorter than this is rounding: the text has nothing in common with the first ones.
 _NO_DIRECTION = 1e-6
 _BLOCK_ROWS = 4096
+#: Texts that the directions are learnt from: more of them cost time and change little.
+_MOST_FITTED = 50_000
 
 
 def text_columns(table: Table, free: Sequence[str]) -> list[str]:
@@ -85,7 +88,7 @@ class TfidfEmbedding(Embedding):
         return {**super().parameters(), "most_words": self.most_words}
 
     @property
-    def dimension_names(self) -> list[str]:
+    def dimension_names(self) -> list[str] | None:
         """The words and pairs."""
         return [*self.words_, "(no known word)"]
 
@@ -110,18 +113,25 @@ class TfidfEmbedding(Embedding):
         self.words_: list[str] = words.tolist()
         having = np.bincount(counts.indices, minlength=len(words))
         self.rarity_ = np.log((1 + len(texts)) / (1 + having)) + 1
-        self._ready = None
+        self._ready: Any = None
+        self._reduce(counts)
 
-    def _weighted(self, texts: Sequence[str]) -> sparse.csr_array:
+    def _reduce(self, counts: Any) -> None:
+        """Learn more from the counts of all texts; nothing here."""
+
+    def _weighted(self, texts: Sequence[str]) -> Any:
         """Rows of length one; those without a known word are empty."""
         if self._ready is None:
             self._ready = _counter(vocabulary={word: at for at, word in enumerate(self.words_)})
-        counts = sparse.csr_array(self._ready.transform(texts), dtype=np.float64)
-        counts.sort_indices()
-        counts.data = (1 + np.log(counts.data)) * self.rarity_[counts.indices]
-        lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
-        counts.data /= np.repeat(lengths, np.diff(counts.indptr))
-        return counts
+        return self._weigh(self._ready.transform(texts))
+
+    def _weigh(self, counts: Any) -> Any:
+        rows: Any = sparse.csr_array(counts, dtype=np.float64)
+        rows.sort_indices()
+        rows.data = (1 + np.log(rows.data)) * self.rarity_[rows.indices]
+        lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+        rows.data /= np.repeat(lengths, np.diff(rows.indptr))
+        return rows
 
     def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
         return {"words": self.words_}, {"rarity": self.rarity_}
@@ -134,7 +144,8 @@ class TextEmbedding(TfidfEmbedding):
     """TF-IDF reduced to a few hundred dimensions, in which texts are near that share a topic, not only words.
 
     Latent semantic analysis: a truncated singular value decomposition of :class:`TfidfEmbedding`'s
-    matrix, randomised with a seed. One more dimension marks texts without any known word.
+    matrix (of 50,000 of its rows where there are more). One more dimension marks texts without any known
+    word.
 
     Parameters
     ----------
@@ -143,7 +154,7 @@ class TextEmbedding(TfidfEmbedding):
     dimensions : int
         Most dimensions; fewer where there are fewer texts or words.
     seed : int
-        Of the decomposition.
+        Of the decomposition's start, and of which rows it sees.
 
     References
     ----------
@@ -174,9 +185,9 @@ class TextEmbedding(TfidfEmbedding):
         return {**super().parameters(), "dimensions": self.dimensions}
 
     @property
-    def dimension_names(self) -> None:  # type: ignore[override]
-        """Mixtures of words have no names."""
-        return
+    def dimension_names(self) -> list[str] | None:
+        """None: mixtures of words have no names."""
+        return None
 
     def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
         """The vectors of a table's rows, float32."""
@@ -190,16 +201,13 @@ class TextEmbedding(TfidfEmbedding):
             vectors[rows, :-1], vectors[rows, -1] = reduced, lost
         return vectors
 
-    def _fit(self, table: Table) -> None:
-        from sklearn.utils.extmath import randomized_svd
-
-        super()._fit(table)
-        matrix = self._weighted(joined(table, self.used_))
-        count = min(self.dimensions, *matrix.shape)
+    def _reduce(self, counts: Any) -> None:
+        random = np.random.default_rng(self.seed)
+        chosen = np.sort(random.permutation(counts.shape[0])[:_MOST_FITTED])
         # On one thread, so that the same seed gives the same directions whatever the number of cores.
         with threadpool_limits(1, "blas"):
-            _, _, directions = randomized_svd(matrix, count, n_iter=5, random_state=self.seed)
-        self.directions_ = np.asarray(directions, np.float32).astype(np.float64)
+            directions = _leading(self._weigh(counts[chosen]), self.dimensions, random)
+        self.directions_ = directions.astype(np.float32).astype(np.float64)
 
     def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
         settings, arrays = super()._learnt()
@@ -218,7 +226,23 @@ def _counter(**settings: Any) -> Any:
     )
 
 
-def _with_mark(rows: sparse.csr_array) -> sparse.csr_array:
+def _leading(matrix: Any, most: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Up to ``most`` leading right singular vectors, each with its largest entry positive."""
+    count = min(most, *matrix.shape)
+    if count < min(matrix.shape):
+        start = random.standard_normal(min(matrix.shape))
+        _, values, found = svds(matrix, count, v0=start)
+    else:
+        _, values, found = np.linalg.svd(matrix.toarray(), full_matrices=False)
+    order = np.argsort(-values, kind="stable")
+    # What lies beyond the matrix' rank is rounding.
+    directions = found[order[values[order] > 1e-9 * values.max()]]
+    largest = np.abs(directions).argmax(axis=1)
+    signs = np.sign(directions[np.arange(len(directions)), largest])
+    return np.asarray(directions * signs[:, None])
+
+
+def _with_mark(rows: Any) -> Any:
     """With one more column that is 1 for rows that are empty: cosine needs a direction."""
     empty = (np.diff(rows.indptr) == 0).astype(np.float64)
     return sparse.csr_array(sparse.hstack([rows, sparse.csr_array(empty[:, None])], format="csr"))

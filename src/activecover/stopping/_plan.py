@@ -18,7 +18,7 @@ from activecover.stopping._target import TargetMethod
 from activecover.stopping._two_phase import planned_sample
 
 #: Control samples with more positives than this many times the fewest cost more than they save.
-_MOST_CONTROL = 12
+_MOST_CONTROL = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,8 @@ class _Question:
 
 
 def _control(ask: _Question, rule: ControlQuantile, choices: range) -> CertificateCost:
-    possible = [r for r in choices if r <= ask.positives and rule.needed(r) is not None]
+    needs = {r: rule.needed(r) for r in choices if r <= ask.positives}
+    possible = [(_control_labels(ask, r, needed), r, needed) for r, needed in needs.items() if needed is not None]
     if not possible:
         least = smallest_control(ask.target, 1 - ask.confidence)
         return ask.cost(
@@ -168,7 +169,7 @@ def _control(ask: _Question, rule: ControlQuantile, choices: range) -> Certifica
             None,
             f"impossible: it needs {least} control positives, and {ask.positives:,} are expected in all",
         )
-    labels, r, needed = min((_control_labels(ask, r, rule.needed(r) or r), r, rule.needed(r) or r) for r in possible)
+    labels, r, needed = min(possible)
     rows = r * (ask.rows + 1) / (ask.positives + 1)
     return ask.cost(
         rule.name,

@@ -51,8 +51,8 @@ class EventLog(ABC):
         """How many events there are."""
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """A time in which nobody else appends."""
+    def turn(self, lasting: bool = True) -> Iterator[None]:
+        """A time in which nobody else appends; ``lasting`` says whether events will be."""
         yield
 
     def try_brain(self) -> bool:

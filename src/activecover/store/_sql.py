@@ -163,6 +163,8 @@ class SqlLog(EventLog):
         self._length = 0
         self._process = os.getpid()
         self._closed = False
+        #: What the connection is set to.
+        self._lasting = True
         self._thread = threading.RLock()
         self._turn_lock: Any = None
         self._brain_lock: Any = None
@@ -201,7 +203,11 @@ class SqlLog(EventLog):
         return f"{self.store} ({self.name})"
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self, lasting: bool = True) -> Iterator[None]:
+        """A time in which nobody else appends.
+
+        What is not ``lasting`` (proposals, which can be made again) need not be on the disk when it ends.
+        """
         with self._thread:
             if self._in_turn:
                 self._in_turn += 1
@@ -212,7 +218,7 @@ class SqlLog(EventLog):
                 return
             self._check()
             with _clearly(self.store):
-                self._begin()
+                self._begin(lasting)
             self._in_turn = 1
             try:
                 yield
@@ -243,7 +249,7 @@ class SqlLog(EventLog):
 
     def put_ready(self, proposals: Sequence[Ready]) -> None:
         """Replace the proposals that wait to be taken."""
-        with self.turn():
+        with self.turn(lasting=False):
             here = self._here()
             here.execute(sa.delete(ready).where(ready.c.campaign == self.number))
             here.execute(sa.delete(wanted).where(wanted.c.campaign == self.number))
@@ -277,7 +283,7 @@ class SqlLog(EventLog):
 
     def want(self, who: str, count: int) -> None:
         """Let the brain know that someone waits for proposals."""
-        with self.turn():
+        with self.turn(lasting=False):
             here = self._here()
             here.execute(sa.delete(wanted).where(wanted.c.campaign == self.number, wanted.c.who == who))
             here.execute(sa.insert(wanted).values(campaign=self.number, who=who, amount=count))
@@ -317,13 +323,14 @@ class SqlLog(EventLog):
             while self._connection is None:
                 try:
                     self._connection = self.store._engine.connect()
+                    self._lasting = True
                 except OperationalError:
                     if self.store.path is not None or time.monotonic() > deadline:
                         raise
                     time.sleep(0.2)
         return self._connection
 
-    def _begin(self) -> None:
+    def _begin(self, lasting: bool) -> None:
         """Wait for our turn and begin a transaction; a connection found dead is replaced, once."""
         if self.store.path is not None:
             # SQLite's own waiting is unfair: with many processes some would wait for ever. A file lock is a queue.
@@ -336,9 +343,14 @@ class SqlLog(EventLog):
                 try:
                     connection = self._connect()
                     if self.store.path is not None:
+                        if lasting != self._lasting:
+                            connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if lasting else 'NORMAL'}")
                         connection.exec_driver_sql("BEGIN IMMEDIATE")
                     else:
                         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(self.number, 1)))
+                        if not lasting:
+                            connection.exec_driver_sql("SET LOCAL synchronous_commit=off")
+                    self._lasting = lasting
                     self._length = self._count(connection)
                     return
                 except DBAPIError as wrong:
