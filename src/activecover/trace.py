@@ -82,7 +82,12 @@ def write_traces(path: str | Path, traces: Sequence[Trace], ids: Sequence[str] |
     """Write traces as flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all."""
     path = Path(path)
     check_traces(path)
-    records = [record for trace in traces for record in trace.records(ids)]
+    write_records(path, [record for trace in traces for record in trace.records(ids)])
+
+
+def write_records(path: Path, records: list[dict[str, Any]]) -> None:
+    """Write flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all."""
+    check_records(path, "records")
     with replacing(path) as temporary:
         _WRITERS[path.suffix.lower()](temporary, records)
 
@@ -146,8 +151,13 @@ def _yes(value: Any) -> bool:
 
 def check_traces(path: Path) -> None:
     """Say before the work begins that traces could not be saved as this kind of file."""
+    check_records(path, "traces")
+
+
+def check_records(path: Path, what: str) -> None:
+    """Say before the work begins that something could not be saved as this kind of file."""
     if path.suffix.lower() not in _WRITERS:
-        raise InputError(f"{path}: traces are written to .parquet, .csv or .jsonl")
+        raise InputError(f"{path}: {what} are written to .parquet, .csv or .jsonl")
     if path.suffix.lower() == ".parquet":
         require("pyarrow", extra="parquet", purpose="Parquet files")
 

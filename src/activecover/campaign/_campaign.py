@@ -130,6 +130,7 @@ class Campaign:
                 else:
                     self._create(learner, settings, known)
         except BaseException:
+            self._closing.set()
             self.log.close()
             raise
 
@@ -142,20 +143,26 @@ class Campaign:
         if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"ask for a number of items from 1, not {k!r}")
         _check_person(by)
-        deadline = time.monotonic() + self._patience
-        while True:
-            with self._turn():
-                items = self._ask_once(int(k), by)
-            if items is not None:
-                return items
-            self._wait(deadline)
+        with self._turn():
+            items = self._ask_once(int(k), by)
+        return self._waited(int(k), by) if items is None else items
 
     def answer(self, id: str, label: Any, by: str = "me", k: int = 1) -> list[Item]:
         """Tell what an item is and ask for the next, in one go: one write instead of two."""
         with self._turn():
             self.tell(id, label, by)
             items = self._ask_once(k, by)
-        return self.ask(k, by) if items is None else items
+        return self._waited(k, by) if items is None else items
+
+    def _waited(self, k: int, by: str) -> list[Item]:
+        """What someone gets once the process that runs the learner has something for them."""
+        deadline = time.monotonic() + self._patience
+        while True:
+            self._wait(by, deadline)
+            with self._turn():
+                items = self._ask_once(k, by)
+            if items is not None:
+                return items
 
     def _ask_once(self, k: int, by: str) -> list[Item] | None:
         """What someone has, filled up with new items; None where those have to be waited for."""
@@ -165,17 +172,20 @@ class Campaign:
         new = self._lease_new(missing, by) if missing > 0 else []
         return None if new is None else [self._item(ask) for ask in [*mine, *new]]
 
-    def _wait(self, deadline: float) -> None:
-        """Wait until proposals are ready, or until it is for this process to make them."""
+    def _wait(self, by: str, deadline: float) -> None:
+        """Wait until the brain has looked at what someone wants, or until it is for this process to be the brain."""
         assert isinstance(self.log, SqlLog)
-        while not self.log.demand()[1]:
+        looks = 0
+        while self.log.is_wanted(by):
             if time.monotonic() > deadline:
                 raise StoreError(
                     f"{self.log}: no proposals after {self._patience:g} s: the process that makes them hangs"
                 )
-            time.sleep(0.005)
-            if self.log.try_brain():
+            # The brain mostly lives, so its death is looked for less often than its answer.
+            if looks % 10 == 9 and self.log.try_brain():
                 return
+            time.sleep(0.002 if looks < 5 else 0.01)
+            looks += 1
 
     def tell(
         self, ids: str | Sequence[str], labels: Any, by: str = "me", *, change: bool = False, note: str | None = None
@@ -535,7 +545,11 @@ class Campaign:
         mine = [ask for ask in self._ledger.with_state("leased") if ask.by == by]
         if self._ledger.overlap > 1:
             mine += [ask for ask in self._ledger.with_state("waiting", "conflict") if by in ask.also]
-        return mine
+        return self._not_erased(mine)
+
+    def _not_erased(self, asks: list[Ask]) -> list[Ask]:
+        gone = self.pool.withdrawn
+        return [ask for ask in asks if not gone[self.pool.rows([ask.id])[0]]] if self.pool.erasures else asks
 
     def _lease_new(self, k: int, by: str) -> list[Ask] | None:
         """Lease up to ``k`` items that nobody has; None where they have to be waited for."""
@@ -556,12 +570,19 @@ class Campaign:
         """Items that others have labelled and that need this person's opinion too."""
         if self._ledger.overlap == 1:
             return []
-        wanted = [
-            ask for ask in self._ledger.with_state("waiting")
+        return self._shared([ask for ask in self._wanting(by) if by not in ask.declined][:k], by)
+
+    def _wanting(self, by: str) -> list[Ask]:
+        """Items that still need an opinion which this person may give."""
+        waiting = self._not_erased(self._ledger.with_state("waiting"))
+        return [
+            ask for ask in waiting
             if by not in ask.opinions and by not in ask.also
             and len(ask.opinions) + len(ask.also) < self._ledger.overlap
         ]  # fmt: skip
-        return [{"event": "shared", "id": ask.id, "by": by, "expires": self._expiry()} for ask in wanted[:k]]
+
+    def _shared(self, asks: Sequence[Ask], by: str) -> list[Event]:
+        return [{"event": "shared", "id": ask.id, "by": by, "expires": self._expiry()} for ask in asks]
 
     def _propose(self, k: int, by: str) -> list[Event] | None:
         """Lease what the learner proposes; None where another process runs it and has nothing ready."""
@@ -572,18 +593,22 @@ class Campaign:
             events = self._events_of(proposal, by)
         else:
             assert isinstance(self.log, SqlLog)
-            stale = self._ledger.active() - 1
-            taken = [
-                one for one in self.log.take_ready(k, self._ledger.changes - stale)
-                if not self._is_taken(one.id)
-            ]  # fmt: skip
-            events = self._events_of_ready(taken, by)
-            if not events and self._unlabelled() > len(self._held()):
+            events = self._events_of_ready(self._take_ready(self.log, k), by)
+            if not events and self._unasked() > 0:
                 self.log.want(by, k)
                 return None
-        if len(events) < k and self._unlabelled() - len(self._held()) - len(events) <= 0:
+        if len(events) < k and self._unasked() - len(events) <= 0:
             events += self._second_round(k - len(events), by, len(events))
         return events
+
+    def _take_ready(self, log: SqlLog, k: int) -> list[Ready]:
+        """Proposals of the brain that are fresh enough: with so many people, each may miss one label of each other."""
+        oldest = self._ledger.changes - (self._ledger.active() - 1)
+        taken: list[Ready] = []
+        while len(taken) < k and (more := log.take_ready(k - len(taken), oldest)):
+            # The brain's own people lease past what it has laid out.
+            taken += [one for one in more if not self._is_taken(one.id)]
+        return taken
 
     def _is_taken(self, name: str) -> bool:
         ask = self._ledger.asks.get(name)
@@ -597,7 +622,7 @@ class Campaign:
 
     def _ready_of(self, proposal: Proposal) -> list[Ready]:
         """Proposals with what the log has to know of each."""
-        unlabelled = self._unlabelled() - len(self._held())
+        unlabelled = self._unasked()
         # Rows that the caller chose for exploration were drawn with a probability that only the caller knows.
         drawn_by_us = isinstance(self._explore, int)
         found = []
@@ -613,7 +638,7 @@ class Campaign:
         return found
 
     def _events_of_ready(self, proposals: Sequence[Ready], by: str) -> list[Event]:
-        unlabelled = self._unlabelled() - len(self._held())
+        unlabelled = self._unasked()
         events = []
         for place, one in enumerate(proposals):
             event = self._asked(one.id, one.source, one.probability, by, self._ledger.next_number + place)
@@ -634,11 +659,12 @@ class Campaign:
 
     def _serve(self, log: SqlLog) -> None:
         """Keep proposals ready for other processes, as long as this one runs the learner."""
-        served = -1
-        while not self._closing.wait(0.01):
+        served, idle = -1, 0
+        while not self._closing.wait(0.002 if idle < 100 else 0.01):
             try:
                 asked, there = log.demand()
                 stale = there and self._ledger.changes - served >= max(1, self._ledger.active() // 2)
+                idle = 0 if asked or stale else idle + 1
                 if asked or stale:
                     served = self._refill(log, asked)
             except StoreError:
@@ -657,11 +683,13 @@ class Campaign:
 
     def _second_round(self, k: int, by: str, asked: int) -> list[Event]:
         """Items set aside come back, skipped ones first, when nothing else is left."""
-        aside = [*self._ledger.with_state("skipped"), *self._ledger.with_state("unsure")][:k]
-        return [
+        aside = self._not_erased([*self._ledger.with_state("skipped"), *self._ledger.with_state("unsure")])[:k]
+        again = [
             self._asked(ask.id, ask.source, None, by, self._ledger.next_number + asked + place)
             for place, ask in enumerate(aside)
         ]
+        declined = [ask for ask in self._wanting(by) if by in ask.declined] if self._ledger.overlap > 1 else []
+        return again + self._shared(declined[: k - len(again)], by)
 
     def _asked(self, name: str, source: str, chance: float | None, by: str, number: int) -> Event:
         return {
@@ -717,12 +745,17 @@ class Campaign:
 
     def _unlabelled(self) -> int:
         """How many items could still be asked for."""
-        if self._brain is not None and not self._changed:
-            return self._brain.learner.unlabelled
+        if not self.pool.erasures and not self.pool.withdrawn.any():
+            return len(self.pool) - self._ledger.count("positive", "negative") - len(self._known)
         closed = self.pool.withdrawn.copy()
         names = [ask.id for ask in self._ledger.with_state("positive", "negative")]
         closed[self.pool.rows([*names, *self._known])] = True
         return int((~closed).sum())
+
+    def _unasked(self) -> int:
+        """How many items nobody has and nobody has put aside."""
+        held = self._held()
+        return self._unlabelled() - int((~self.pool.withdrawn[held]).sum())
 
     def _phase(self) -> str:
         brain = self._own_brain()

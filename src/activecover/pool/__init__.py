@@ -1,6 +1,7 @@
 """The pool: rows with stable ids, one matrix, one metric, and something to show a person."""
 
 from activecover.pool._bits import PackedBits, bits_set
+from activecover.pool._duplicates import duplicate_groups, plain_text
 from activecover.pool._matrix import Vectors, blocks
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
@@ -14,7 +15,9 @@ __all__ = [
     "as_positive",
     "bits_set",
     "blocks",
+    "duplicate_groups",
     "load_pool",
+    "plain_text",
     "read_array",
     "read_vectors",
 ]

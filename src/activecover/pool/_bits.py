@@ -54,6 +54,14 @@ class BitMatrix(Matrix):
         self.origin = np.zeros(0, np.float32)
         self._words = self.encode(given)
 
+    @classmethod
+    def restored(cls, words: npt.NDArray[np.uint64], dimensions: int, columns: Sequence[str] | None) -> Self:
+        """Take up stored words as they are."""
+        matrix = object.__new__(cls)
+        matrix._columns, matrix.dimensions = columns, dimensions
+        matrix.origin, matrix._words = np.zeros(0, np.float32), words
+        return matrix
+
     def __len__(self) -> int:
         return len(self._words)
 

@@ -26,6 +26,20 @@ class DenseMatrix(Matrix):
         self.origin = _origin(low, high) if metric == "euclidean" else np.zeros(self.dimensions, np.float32)
         self._values = self._stored(matrix)
 
+    @classmethod
+    def restored(
+        cls,
+        values: npt.NDArray[np.float32],
+        origin: npt.NDArray[np.float32],
+        metric: str,
+        columns: Sequence[str] | None,
+    ) -> Self:
+        """Take up stored values as they are."""
+        matrix = object.__new__(cls)
+        matrix._metric, matrix._columns, matrix.origin = metric, columns, origin
+        matrix.dimensions, matrix._values = int(values.shape[1]), values
+        return matrix
+
     def __len__(self) -> int:
         return len(self._values)
 

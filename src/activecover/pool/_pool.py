@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -77,7 +77,7 @@ class Pool:
         self._index: dict[str, int] | None = None
         if ids is not None:
             self._set_names([], ids)
-        self.contents: dict[str, list[Any]] = {}
+        self.contents: dict[str, MutableSequence[Any]] = {}
         for name, values in (contents or {}).items():
             self.contents[name] = list(values)
             if len(self.contents[name]) != len(self):
@@ -177,12 +177,9 @@ class Pool:
 
     def withdraw(self, rows: npt.ArrayLike) -> None:
         """Erase rows: their vectors become NaN (or no bits), their contents None. Numbers and ids stay."""
-        chosen = np.asarray(rows)
+        chosen = checked_rows(rows, len(self))
         if chosen.size == 0:
             return
-        if chosen.dtype.kind not in "iu" or chosen.ndim > 1 or not 0 <= chosen.min() <= chosen.max() < len(self):
-            raise InputError(f"rows to withdraw: give row numbers from 0 to {len(self) - 1}")
-        chosen = np.atleast_1d(chosen)
         self._matrix.erase(chosen)
         self._withdrawn[chosen] = True
         self.erasures += 1
@@ -252,14 +249,29 @@ class Pool:
         expected = len(self) if total is None else total
         if len(names) != expected:
             raise InputError(f"{len(names) - len(known)} ids for {expected - len(known)} rows; give one per row")
-        index: dict[str, int] = {}
-        for row, name in enumerate(names):
-            if not isinstance(name, str) or not name or not _is_text(name):
-                raise InputError(f"row {row}: id {name!r} is not a non-empty text; give every row a name")
-            if name in index:
-                raise InputError(f"id {name!r} appears twice, in rows {index[name]} and {row}: ids must be unique")
-            index[name] = row
-        self._names, self._index = names, index
+        self._names, self._index = names, index_of(names)
+
+
+def checked_rows(rows: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
+    """Row numbers to withdraw from a pool of so many rows."""
+    chosen = np.asarray(rows)
+    if chosen.size == 0:
+        return np.zeros(0, np.int64)
+    if chosen.dtype.kind not in "iu" or chosen.ndim > 1 or not 0 <= chosen.min() <= chosen.max() < count:
+        raise InputError(f"rows to withdraw: give row numbers from 0 to {count - 1}")
+    return np.atleast_1d(chosen).astype(np.int64)
+
+
+def index_of(names: Sequence[str]) -> dict[str, int]:
+    """The row of each id; one that is no id, or is there twice, is named."""
+    index: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if not isinstance(name, str) or not name or not _is_text(name):
+            raise InputError(f"row {row}: id {name!r} is not a non-empty text; give every row a name")
+        if name in index:
+            raise InputError(f"id {name!r} appears twice, in rows {index[name]} and {row}: ids must be unique")
+        index[name] = row
+    return index
 
 
 def _is_text(name: str) -> bool:

@@ -32,6 +32,16 @@ class SparseMatrix(Matrix):
         self._keep(self.encode(given))
         self.origin = np.zeros(self.dimensions, np.float32)
 
+    @classmethod
+    def restored(cls, rows: sparse.csr_array, metric: str, columns: Sequence[str] | None) -> Self:
+        """Take up stored rows as they are."""
+        matrix = object.__new__(cls)
+        matrix._metric, matrix._columns = metric, columns
+        matrix.dimensions = int(rows.shape[1])
+        matrix.origin = np.zeros(matrix.dimensions, np.float32)
+        matrix._keep(rows)
+        return matrix
+
     def __len__(self) -> int:
         return int(self._rows.shape[0])
 
@@ -60,6 +70,8 @@ class SparseMatrix(Matrix):
         self._keep(_narrow(sparse.csr_array((values, columns, ends), shape=(total, self.dimensions))))
 
     def erase(self, rows: npt.NDArray[np.int64]) -> None:
+        if not self._rows.data.flags.writeable:
+            self._keep(self._rows.copy())
         for row in rows.tolist():
             place = slice(self._rows.indptr[row], self._rows.indptr[row + 1])
             self._rows.data[place] = np.nan

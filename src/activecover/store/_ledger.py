@@ -87,6 +87,8 @@ class Ask:
     opinions: dict[str, bool] = field(default_factory=dict)
     #: Who else has it, for an opinion of their own, and until when.
     also: dict[str, float | None] = field(default_factory=dict)
+    #: Who would rather not give a second opinion on it, as long as there is anything else.
+    declined: set[str] = field(default_factory=set)
     note: str | None = None
     nearest: str | None = None
 
@@ -115,7 +117,7 @@ class Ledger:
         self.asks: dict[str, Ask] = {}
         self.next_number = 0
         self.next_batch = 0
-        #: How often a label came, went or changed.
+        #: How often a label came, went or changed, or an item went back: what was proposed before is that old.
         self.changes = 0
         #: When each person was last heard of.
         self.people: dict[str, float] = {}
@@ -207,7 +209,8 @@ class Ledger:
     def _on_told(self, event: Event) -> None:
         ask, label = self.asks[event["id"]], bool(event["label"])
         if self.overlap == 1:
-            # One opinion is enough, and the latest is it.
+            # One opinion is enough, and the latest is it: whoever had one before has none to take back.
+            self._undecide(ask.id)
             ask.opinions.clear()
         ask.opinions[event["by"]] = label
         ask.note = event.get("note", ask.note)
@@ -233,6 +236,8 @@ class Ledger:
         self._undecide(ask.id)
         ask.opinions.clear()
         self._move(ask, "open")
+        # What was proposed while someone had it rests on less than is free now.
+        self.changes += 1
 
     def _on_undone(self, event: Event) -> None:
         ask = self.asks[event["id"]]
@@ -268,6 +273,7 @@ class Ledger:
         if event["by"] in ask.also:
             # A second opinion that is not to be had from this person; the first one stands.
             del ask.also[event["by"]]
+            ask.declined.add(event["by"])
             return
         self._decide(event, state)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from activecover.errors import InputError, StoreError
 from activecover.store._local import check_local, lock_file
@@ -63,7 +63,7 @@ class SqlStore:
         self._engine = _engine_of(self.url, self.path)
         self._logs: list[SqlLog] = []
         try:
-            with _clearly(self), self._engine.connect() as connection:
+            with _clearly(self), self._alone(), self._engine.connect() as connection:
                 prepare(connection, self)
         except BaseException:
             self.close()
@@ -88,10 +88,17 @@ class SqlStore:
         if not name or "/" in name or name.startswith(".") or not name.isprintable():
             raise InputError(f"{name!r} is no name for a campaign: use letters, digits, - and _")
         row = {"name": name, "about": json.dumps(dict(about or {})), "created": time.time()}
-        with _clearly(self), self._engine.begin() as connection:
-            if connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name)) is not None:
-                raise InputError(f"{self}: there is a campaign {name!r} already; choose another name")
-            connection.execute(sa.insert(campaigns).values(row))
+        taken = InputError(f"{self}: there is a campaign {name!r} already; choose another name")
+        try:
+            with _clearly(self), self._transaction() as connection:
+                if connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name)) is not None:
+                    raise taken
+                connection.execute(sa.insert(campaigns).values(row))
+        except StoreError as wrong:
+            # Someone else was faster by a moment.
+            if isinstance(wrong.__cause__, IntegrityError):
+                raise taken from wrong
+            raise
         return self.open(name)
 
     def open(self, name: str) -> SqlLog:
@@ -116,14 +123,14 @@ class SqlStore:
 
     def set_about(self, name: str, about: Mapping[str, Any]) -> None:
         """Keep something else with a campaign's name."""
-        with _clearly(self), self._engine.begin() as connection:
+        with _clearly(self), self._transaction() as connection:
             connection.execute(
                 sa.update(campaigns).where(campaigns.c.name == name).values(about=json.dumps(dict(about)))
             )
 
     def remove(self, name: str) -> None:
         """Remove a campaign that was never begun in earnest, or that has been archived."""
-        with _clearly(self), self._engine.begin() as connection:
+        with _clearly(self), self._transaction() as connection:
             number = connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name))
             for table in (ready, wanted, events):
                 connection.execute(sa.delete(table).where(table.c.campaign == number))
@@ -134,6 +141,34 @@ class SqlStore:
         for log in self._logs:
             log.close()
         self._engine.dispose()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While an SQLite file is made: changing it to a write-ahead log does not wait for others, it fails."""
+        if self.path is None:
+            yield
+            return
+        lock = lock_file(self.path.with_name(f"{self.path.name}.open"), wait=True)
+        assert lock is not None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        """A connection whose changes are all kept at the end, or none of them."""
+        with self._engine.connect() as connection:
+            if self.path is not None:
+                # SQLAlchemy begins nothing here, as turns begin and end themselves.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                with contextlib.suppress(DBAPIError):
+                    _rollback(self, connection)
+                raise
+            _commit(self, connection)
 
     def __enter__(self) -> SqlStore:
         return self
@@ -173,6 +208,7 @@ class SqlLog(EventLog):
 
     def append(self, new: Sequence[Mapping[str, Any]]) -> list[Event]:
         with self.turn():
+            assert self._lasting, "events are appended in a turn that lasts"
             rows, added = [], []
             for place, event in enumerate(new):
                 body = encode(self._length + place, event).decode()
@@ -189,15 +225,12 @@ class SqlLog(EventLog):
             .where(events.c.campaign == self.number, events.c.seq >= since)
             .order_by(events.c.seq)
         )
-        with self._reading() as connection:
-            bodies = list(connection.scalars(query))
-        return iter([json.loads(body) for body in bodies])
+        return iter([json.loads(row.body) for row in self._fetch(query)])
 
     def __len__(self) -> int:
         if self._in_turn:
             return self._length
-        with self._reading() as connection:
-            return self._count(connection)
+        return _length_of(self._fetch(self._last()))
 
     def __str__(self) -> str:
         return f"{self.store} ({self.name})"
@@ -221,7 +254,8 @@ class SqlLog(EventLog):
                 self._begin(lasting)
             self._in_turn = 1
             try:
-                yield
+                with _clearly(self.store):
+                    yield
             except BaseException:
                 self._end(commit=False)
                 raise
@@ -288,12 +322,17 @@ class SqlLog(EventLog):
             here.execute(sa.delete(wanted).where(wanted.c.campaign == self.number, wanted.c.who == who))
             here.execute(sa.insert(wanted).values(campaign=self.number, who=who, amount=count))
 
+    def is_wanted(self, who: str) -> bool:
+        """Whether someone still waits: the brain has not put anything there since :meth:`want`."""
+        query = sa.select(wanted.c.amount).where(wanted.c.campaign == self.number, wanted.c.who == who)
+        return bool(self._fetch(query))
+
     def demand(self) -> tuple[int, int]:
         """How many proposals are waited for, and how many wait to be taken."""
-        with self._reading() as connection:
-            asked = connection.scalar(sa.select(sa.func.sum(wanted.c.amount)).where(wanted.c.campaign == self.number))
-            there = connection.scalar(sa.select(sa.func.count()).where(ready.c.campaign == self.number))
-        return int(asked or 0), int(there or 0)
+        asked = sa.select(sa.func.sum(wanted.c.amount)).where(wanted.c.campaign == self.number)
+        there = sa.select(sa.func.count()).select_from(ready).where(ready.c.campaign == self.number)
+        ((waited, waiting),) = self._fetch(sa.select(asked.scalar_subquery(), there.scalar_subquery()))
+        return int(waited or 0), int(waiting or 0)
 
     def close(self) -> None:
         with self._thread:
@@ -318,6 +357,9 @@ class SqlLog(EventLog):
 
     def _connect(self) -> sa.Connection:
         """The connection of this log; one that was lost is made anew, and with it goes the brain's lock."""
+        if self._connection is not None and self._connection.invalidated:
+            # It would come back by itself, but without the locks that it had.
+            self._drop_connection()
         if self._connection is None:
             deadline = time.monotonic() + _PATIENCE
             while self._connection is None:
@@ -351,7 +393,7 @@ class SqlLog(EventLog):
                         if not lasting:
                             connection.exec_driver_sql("SET LOCAL synchronous_commit=off")
                     self._lasting = lasting
-                    self._length = self._count(connection)
+                    self._length = _length_of(connection.execute(self._last()))
                     return
                 except DBAPIError as wrong:
                     self._drop_connection()
@@ -364,53 +406,40 @@ class SqlLog(EventLog):
     def _end(self, *, commit: bool) -> None:
         self._in_turn = 0
         try:
-            if self._connection is None:
-                return
-            if not commit:
-                with contextlib.suppress(DBAPIError):
-                    self._rollback(self._connection)
-                return
-            try:
-                if self.store.path is not None:
-                    self._connection.exec_driver_sql("COMMIT")
-                self._connection.commit()
-            except DBAPIError:
-                with contextlib.suppress(DBAPIError):
-                    self._rollback(self._connection)
-                raise
+            if self._connection is not None:
+                (_commit if commit else _rollback)(self.store, self._connection)
         except DBAPIError:
+            # Whatever became of it: a connection that is closed holds nothing back, and no brain's lock either.
             self._drop_connection()
-            raise
+            if commit:
+                raise
         finally:
             self._release_turn()
-
-    def _rollback(self, connection: sa.Connection) -> None:
-        if self.store.path is not None:
-            connection.exec_driver_sql("ROLLBACK")
-        connection.rollback()
 
     def _release_turn(self) -> None:
         if self._turn_lock is not None:
             self._turn_lock.unlock()
 
-    @contextmanager
-    def _reading(self) -> Iterator[sa.Connection]:
+    def _fetch(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+        """Read, in a turn or outside; a connection found dead is replaced, once."""
         with self._thread, _clearly(self.store):
             self._check()
             if self._in_turn:
-                yield self._here()
-                return
-            try:
-                connection = self._connect()
-                yield connection
-                connection.rollback()
-            except DBAPIError:
-                self._drop_connection()
-                raise
+                return list(self._here().execute(query))
+            for attempt in (1, 2):
+                try:
+                    connection = self._connect()
+                    rows = list(connection.execute(query))
+                    connection.rollback()
+                    return rows
+                except DBAPIError as wrong:
+                    self._drop_connection()
+                    if attempt == 2 or not wrong.connection_invalidated:
+                        raise
+            raise AssertionError
 
-    def _count(self, connection: sa.Connection) -> int:
-        last = connection.scalar(sa.select(sa.func.max(events.c.seq)).where(events.c.campaign == self.number))
-        return 0 if last is None else int(last) + 1
+    def _last(self) -> sa.Select[Any]:
+        return sa.select(sa.func.max(events.c.seq)).where(events.c.campaign == self.number)
 
     def _drop_connection(self) -> None:
         if self._connection is not None:
@@ -427,16 +456,35 @@ class SqlLog(EventLog):
         return self.store.path.with_name(f"{self.store.path.name}.{self.number}.{what}")
 
 
+def _length_of(rows: Any) -> int:
+    ((last,),) = rows
+    return 0 if last is None else int(last) + 1
+
+
+def _commit(store: SqlStore, connection: sa.Connection) -> None:
+    if store.path is not None:
+        connection.exec_driver_sql("COMMIT")
+    connection.commit()
+
+
+def _rollback(store: SqlStore, connection: sa.Connection) -> None:
+    if store.path is not None:
+        connection.exec_driver_sql("ROLLBACK")
+    connection.rollback()
+
+
 def _engine_of(url: str, path: Path | None) -> sa.Engine:
     if path is None:
         if url.startswith("postgresql://"):
             url = "postgresql+psycopg://" + url.removeprefix("postgresql://")
         try:
-            return sa.create_engine(url, pool_size=2, max_overflow=4)
+            engine = sa.create_engine(url, pool_size=2, max_overflow=4, isolation_level="READ COMMITTED")
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError) as wrong:
             raise InputError(f"{url!r} is no store: give a file for SQLite, or postgresql://…") from wrong
         except ModuleNotFoundError as wrong:
             raise InputError("PostgreSQL needs an extra: pip install 'activecover[postgres]'") from wrong
+        sa.event.listen(engine, "connect", _set_up_postgresql)
+        return engine
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name a file for the store")
     if not path.parent.is_dir():
@@ -457,6 +505,17 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
         connection.execute(f"PRAGMA {setting}")
 
 
+def _set_up_postgresql(connection: Any, _record: Any) -> None:
+    """A server that is set to forget is told to keep what it acknowledges; a stricter setting stays."""
+    cursor = connection.cursor()
+    cursor.execute(
+        "SELECT set_config('synchronous_commit', 'on', false) "
+        "WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+    )
+    cursor.close()
+    connection.commit()
+
+
 @contextmanager
 def _clearly(store: SqlStore, saving: bool = False) -> Iterator[None]:
     """What the database says in its own words is said in ours, in one line."""
@@ -465,4 +524,6 @@ def _clearly(store: SqlStore, saving: bool = False) -> Iterator[None]:
     except DBAPIError as wrong:
         reason = str(wrong.orig).strip().splitlines()[0] if wrong.orig is not None else str(wrong)
         what = "the label was not saved" if saving else "the store cannot be used"
+        if saving and wrong.connection_invalidated:
+            what = "the connection broke while saving: tell it again, which is safe"
         raise StoreError(f"{store}: {what} ({reason}); all that was acknowledged before is safe") from wrong

@@ -1,0 +1,392 @@
+"""Commands on campaigns by name: new, next, label, status, export and all the others."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.panel import Panel
+from rich.text import Text
+
+from activecover.campaign import Campaign, Item
+from activecover.cli import _options as options
+from activecover.cli._show import err, out, print_json, print_table
+from activecover.errors import LARGEST_COUNT, InputError
+from activecover.home import Home, archive, export_labels, privacy_check, read_answers, restore
+
+Name = Annotated[str, typer.Argument(help="The campaign.", show_default=False)]
+Ids = Annotated[list[str], typer.Argument(help="Ids of items.", show_default=False)]
+HomeFolder = Annotated[
+    Path | None, typer.Option("--home", help="Folder of the campaigns; default: ACTIVECOVER_HOME or ~/.activecover.")
+]
+StoreUrl = Annotated[
+    str | None, typer.Option("--store", help="postgresql://… for teams; default: an SQLite file in the folder.")
+]
+By = Annotated[str, typer.Option("--by", help="Who you are.")]
+
+
+@contextmanager
+def _opened(name: str, home: Path | None, store: str | None) -> Iterator[Campaign]:
+    with Home(home, store) as place, place.open(name) as campaign:
+        yield campaign
+
+
+def new(
+    name: Name,
+    pool: Annotated[
+        Path, typer.Option("--pool", help="CSV, TSV, JSONL, Parquet, npy, npz, RIS, nbib, folder or zip of images.")
+    ],
+    embed: Annotated[
+        str, typer.Option("--embed", help="How vectors are made: auto, columns, text, smiles, images, vectors, ….")
+    ] = "auto",
+    columns: options.Columns = None,
+    id_col: options.IdColumn = None,
+    label_col: Annotated[str | None, typer.Option("--label-col", help="Column with labels, to leave out.")] = None,
+    show: options.ContentColumns = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="euclidean, cosine or jaccard; default: the embedding's.")
+    ] = None,
+    no_header: options.NoHeader = False,
+    learner: Annotated[str | None, typer.Option("--learner", help="What decides; default: explore-commit.")] = None,
+    explore: Annotated[
+        int | None, typer.Option("--explore", min=0, help="Rows to label at random first; default: 100.")
+    ] = None,
+    known: Annotated[
+        list[str] | None, typer.Option("--known", help="Id of an item known to be positive; may be repeated.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")
+    ] = None,
+    overlap: Annotated[int | None, typer.Option("--overlap", min=1, help="People who have to label each item.")] = None,
+    lease: Annotated[
+        float | None, typer.Option("--lease", min=1, help="Seconds after which an unanswered item goes back.")
+    ] = None,
+    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Most labels to ask for.")] = None,
+    target: Annotated[int | None, typer.Option("--target", min=1, help="Stop after so many positives.")] = None,
+    forget_negatives: Annotated[
+        bool, typer.Option("--forget-negatives", help="Overwrite what turns out negative.")
+    ] = False,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+    json: options.Json = False,
+) -> int:
+    """Begin a campaign on a file."""
+    with Home(home, store) as place:
+        campaign = place.new(
+            name, pool, embed=embed, columns=options.split_names(columns), id_column=id_col, label_column=label_col,
+            show=options.split_names(show), metric=metric, header=not no_header, forget_negatives=forget_negatives,
+            lease=lease, budget=budget, target=target, learner=learner, explore=explore, known=known or (), seed=seed,
+            overlap=overlap,
+        )  # fmt: skip
+        with campaign:
+            if json:
+                print_json({"name": name, "rows": len(campaign.pool), "dimensions": campaign.pool.dimensions})
+            else:
+                out().print(Text(f"{name}: {campaign.pool!r}"))
+                out().print(Text(f"next: activecover next {name}"))
+    return 0
+
+
+def next_(
+    name: Name,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many items.")] = 1,
+    by: By = "me",
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+    json: options.Json = False,
+) -> int:
+    """Show the next items to decide on, and why each was chosen."""
+    with _opened(name, home, store) as campaign:
+        items = campaign.ask(count, by=by)
+        if json:
+            print_json([_plain(item) for item in items])
+            return 0
+        if not items:
+            out().print(Text(campaign.status().stopped or "nothing is left to ask for"))
+        for item in items:
+            out().print(_panel(item))
+    return 0
+
+
+def label(
+    name: Name,
+    answers: Annotated[list[str], typer.Argument(help="ID=yes or ID=no, several at once.", show_default=False)],
+    by: By = "me",
+    change: Annotated[bool, typer.Option("--change", help="Replace an earlier decision.")] = False,
+    note: Annotated[str | None, typer.Option("--note", help="A remark to keep with the labels.")] = None,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Say of items whether they are positive."""
+    ids, values = zip(*(_answer(text) for text in answers), strict=True)
+    with _opened(name, home, store) as campaign:
+        campaign.tell(list(ids), list(values), by=by, change=change, note=note)
+        _say_counts(campaign)
+    return 0
+
+
+def skip(
+    name: Name,
+    ids: Ids,
+    by: By = "me",
+    unsure: Annotated[bool, typer.Option("--unsure", help="Not sure, rather than skipped.")] = False,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Put items aside; they come back when nothing else is left."""
+    with _opened(name, home, store) as campaign:
+        (campaign.unsure if unsure else campaign.skip)(ids, by=by)
+        _say_counts(campaign)
+    return 0
+
+
+def undo(
+    name: Name,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many decisions.")] = 1,
+    by: Annotated[str | None, typer.Option("--by", help="Only this person's decisions.")] = None,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Take back the last decisions."""
+    with _opened(name, home, store) as campaign:
+        undone = campaign.undo(count, by=by)
+        out().print(Text("undone: " + (", ".join(undone) or "there was nothing to undo")))
+    return 0
+
+
+def status(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
+    """Show how a campaign stands."""
+    with _opened(name, home, store) as campaign:
+        stands = campaign.status()
+        if json:
+            print_json(stands.as_dict())
+        else:
+            rows = [(key.replace("_", " "), value) for key, value in stands.as_dict().items() if value is not None]
+            print_table(name, ("", ""), rows)
+    return 0
+
+
+def history(
+    name: Name,
+    item: Annotated[str | None, typer.Option("--id", help="Only this item.")] = None,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+    json: options.Json = False,
+) -> int:
+    """Show what happened, in order; nothing is ever removed from it."""
+    with _opened(name, home, store) as campaign:
+        events = campaign.history(item)
+    if json:
+        print_json(events)
+        return 0
+    rows = [
+        (event["seq"], _time(event.get("at")), event["event"], event.get("id"), event.get("label"), event.get("by"), event.get("note"))
+        for event in events
+    ]  # fmt: skip
+    print_table("", ("", "when", "what", "item", "label", "by", "note"), rows)
+    return 0
+
+
+def export(
+    name: Name,
+    path: Annotated[Path, typer.Argument(help=".csv, .jsonl or .parquet.", show_default=False)],
+    which: Annotated[str, typer.Option("--which", help="labelled, positive or all.")] = "labelled",
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Write the labels to a file: who gave them, when, and why each item was asked for."""
+    if which not in ("labelled", "positive", "all"):
+        raise InputError(f"--which {which!r}: choose labelled, positive or all")
+    with _opened(name, home, store) as campaign:
+        count = export_labels(campaign, path, which)  # type: ignore[arg-type]
+    out().print(Text(f"{count:,} items written to {path}"))
+    return 0
+
+
+def import_(
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="CSV, TSV or JSONL with ids and labels.", show_default=False)],
+    id_col: Annotated[str, typer.Option("--id-col", help="Column with the ids.")] = "id",
+    label_col: Annotated[str, typer.Option("--label-col", help="Column with yes or no.")] = "label",
+    by: By = "import",
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Take in labels that were given elsewhere, all of them or none."""
+    answers = read_answers(path, id_col, label_col)
+    with _opened(name, home, store) as campaign:
+        campaign.tell([item for item, _ in answers], [value for _, value in answers], by=by)
+    out().print(Text(f"{len(answers):,} labels taken in from {path}"))
+    return 0
+
+
+def add_rows(
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="A file like the one of the pool.", show_default=False)],
+    no_header: options.NoHeader = False,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Add rows to the pool of a campaign while people label; close and reopen to see them."""
+    with Home(home, store) as place:
+        count = place.add_rows(name, path, header=not no_header)
+    out().print(Text(f"{count:,} rows added to {name}"))
+    return 0
+
+
+def withdraw(name: Name, ids: Ids, by: By = "me", home: HomeFolder = None, store: StoreUrl = None) -> int:
+    """Erase items for good: vectors and contents are overwritten, the ids stay."""
+    with Home(home, store) as place:
+        place.withdraw(name, ids, by=by)
+    out().print(Text(f"{len(ids)} erased"))
+    return 0
+
+
+def archive_(
+    name: Name,
+    path: Annotated[Path, typer.Argument(help="The file to write.", show_default=False)],
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Write a campaign, with its pool, to one portable file."""
+    with Home(home, store) as place:
+        digest = archive(place, name, path)
+    out().print(Text(f"{path}  sha256 {digest}"))
+    return 0
+
+
+def restore_(
+    path: Annotated[Path, typer.Argument(help="A file that archive wrote.", show_default=False)],
+    name: Annotated[str | None, typer.Option("--as", help="Another name for it.")] = None,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Take in a campaign from a file."""
+    with Home(home, store) as place:
+        chosen = restore(place, path, name)
+    out().print(Text(f"{chosen}: restored from {path}"))
+    return 0
+
+
+def conflicts(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
+    """Show items on which people disagree, and how far they agree in all."""
+    with _opened(name, home, store) as campaign:
+        found = campaign.conflicts()
+        agreement = campaign.agreement()
+    if json:
+        print_json([{"id": item.id, "opinions": said} for item, said in found])
+        return 0
+    rows = [
+        (item.id, ", ".join(f"{who}: {'yes' if yes else 'no'}" for who, yes in said.items())) for item, said in found
+    ]
+    print_table(f"{len(found)} in conflict", ("item", "opinions"), rows)
+    out().print(Text(f"{agreement.items} items with several opinions, {agreement.same} of them unanimous"))
+    for kind, value in (("Cohen", agreement.cohen), ("Fleiss", agreement.fleiss)):
+        if value is not None:
+            out().print(Text(f"{kind}'s kappa {value:.2f}"))
+    return 0
+
+
+def adjudicate(
+    name: Name,
+    answer: Annotated[str, typer.Argument(help="ID=yes or ID=no.", show_default=False)],
+    by: By = "me",
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Decide on an item on which people disagree."""
+    item, value = _answer(answer)
+    with _opened(name, home, store) as campaign:
+        campaign.adjudicate(item, value, by=by)
+        _say_counts(campaign)
+    return 0
+
+
+def forget(name: Name, home: HomeFolder = None, store: StoreUrl = None) -> int:
+    """Overwrite what turned out negative and can no longer be undone."""
+    with Home(home, store) as place:
+        gone = place.forget(name)
+    out().print(Text(f"{len(gone)} negatives forgotten"))
+    return 0
+
+
+def privacy(
+    name: Name,
+    markers: Annotated[
+        list[str] | None, typer.Option("--marker", help="Text that must be nowhere; may be repeated.")
+    ] = None,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+    json: options.Json = False,
+) -> int:
+    """Prove that nothing is left of the negatives that were forgotten."""
+    with Home(home, store) as place:
+        report = privacy_check(place, name, [marker.encode() for marker in markers or []])
+    if json:
+        print_json({"forgotten": report.forgotten, "negatives": report.negatives, "found": report.found})
+    else:
+        out().print(Text(f"{report.forgotten} of {report.negatives} negatives are forgotten"))
+        out().print(Text(f"looked at {report.files} files, {report.bytes:,} bytes: {len(report.found)} remains found"))
+        for line in report.found:
+            out().print(Text(line))
+    return 0 if report.clean else 1
+
+
+def campaigns(home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
+    """List the campaigns."""
+    with Home(home, store) as place:
+        rows = []
+        for name in place.names():
+            log = place.store.open(name)
+            rows.append((name, len(log), place.store.about(name)["pool"]))
+            log.close()
+    if json:
+        print_json([{"name": name, "events": events, "pool": pool} for name, events, pool in rows])
+    else:
+        print_table("", ("campaign", "events", "pool"), rows)
+    return 0
+
+
+def register(app: typer.Typer) -> None:
+    """Hook the commands into the root."""
+    commands: dict[str, Any] = {
+        "new": new, "next": next_, "label": label, "skip": skip, "undo": undo, "status": status,
+        "history": history, "export": export, "import": import_, "add-rows": add_rows, "withdraw": withdraw,
+        "archive": archive_, "restore": restore_, "conflicts": conflicts, "adjudicate": adjudicate,
+        "forget": forget, "privacy-check": privacy, "campaigns": campaigns,
+    }  # fmt: skip
+    for name, command in commands.items():
+        app.command(name, rich_help_panel="Campaigns")(command)
+
+
+def _answer(text: str) -> tuple[str, bool]:
+    item, sign, word = text.rpartition("=")
+    words = {"yes": True, "y": True, "1": True, "no": False, "n": False, "0": False}
+    if not sign or not item or word.lower() not in words:
+        raise InputError(f"{text!r}: say ID=yes or ID=no")
+    return item, words[word.lower()]
+
+
+def _say_counts(campaign: Campaign) -> None:
+    stands = campaign.status()
+    err().print(Text(f"{stands.positives} positive, {stands.negatives} negative, {stands.unlabelled:,} to go"))
+
+
+def _panel(item: Item) -> Panel:
+    lines = [f"{name}: {value}" for name, value in item.content.items()] or ["(no contents to show)"]
+    return Panel(Text("\n".join(lines)), title=Text(item.id), subtitle=Text(item.reason), title_align="left")
+
+
+def _plain(item: Item) -> dict[str, Any]:
+    return {
+        "id": item.id, "content": item.content, "source": item.source, "reason": item.reason,
+        "distance": item.distance, "nearest": item.nearest,
+    }  # fmt: skip
+
+
+def _time(at: float | None) -> str | None:
+    return None if at is None else datetime.datetime.fromtimestamp(at).isoformat(" ", "seconds")

@@ -1,0 +1,17 @@
+"""A folder with everything: campaigns, their labels, and the pools that they share."""
+
+from activecover.home._archive import archive, restore
+from activecover.home._exchange import export_labels, read_answers
+from activecover.home._home import Home, default_folder
+from activecover.home._privacy import PrivacyReport, privacy_check
+
+__all__ = [
+    "Home",
+    "PrivacyReport",
+    "archive",
+    "default_folder",
+    "export_labels",
+    "privacy_check",
+    "read_answers",
+    "restore",
+]

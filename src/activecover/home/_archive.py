@@ -1,0 +1,102 @@
+"""A campaign as one portable file: its events, its pool, and a hash of everything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from activecover.errors import InputError, StoreError
+from activecover.home._home import Home
+from activecover.pool import PoolFolder
+from activecover.trace import replacing
+
+_FORMAT = 1
+_MANIFEST = "manifest.json"
+
+
+def archive(home: Home, name: str, path: Path) -> str:
+    """Write a campaign to a file and return its hash."""
+    about = home.store.about(name)
+    folder = home.folder / about["pool"]
+    log = home.store.open(name)
+    events = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in log.read()).encode()
+    log.close()
+    hashes = {"events.jsonl": hashlib.sha256(events).hexdigest()}
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        file.writestr("events.jsonl", events)
+        for part in PoolFolder(folder).files():
+            inside = f"pool/{part.relative_to(folder)}"
+            hashes[inside] = _copy_in(file, part, inside)
+        manifest = {"format": _FORMAT, "name": name, "about": about, "hashes": hashes}
+        text = json.dumps(manifest, sort_keys=True, ensure_ascii=False)
+        file.writestr(_MANIFEST, text)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def restore(home: Home, path: Path, name: str | None = None) -> str:
+    """Take a campaign from a file into a home; its name there. Nothing is kept of a file that is damaged."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        with zipfile.ZipFile(path) as file:
+            return _restore(home, path, file, name)
+    except (zipfile.BadZipFile, EOFError, KeyError, ValueError, zipfile.LargeZipFile) as wrong:
+        if isinstance(wrong, InputError):
+            raise
+        raise StoreError(f"{path}: not a whole archive of a campaign ({wrong}); make it again") from wrong
+
+
+def _restore(home: Home, path: Path, file: zipfile.ZipFile, name: str | None) -> str:
+    manifest: dict[str, Any] = json.loads(file.read(_MANIFEST))
+    if manifest["format"] != _FORMAT:
+        raise StoreError(
+            f"{path}: archive format {manifest['format']}, this version reads {_FORMAT}; upgrade activecover"
+        )
+    chosen = name or manifest["name"]
+    if chosen in home.names():
+        raise InputError(f"{home.store}: there is a campaign {chosen!r} already; give another name")
+    about = manifest["about"]
+    relative = f"own/{chosen}" if about.get("own") else about["pool"]
+    folder = home.folder / relative
+    work = home.folder / f".restore-{chosen}"
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        _unpack(path, file, manifest["hashes"], work)
+        events = [json.loads(line) for line in (work / "events.jsonl").read_text().splitlines()]
+        if not folder.exists():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            (work / "pool").rename(folder)
+        log = home.store.create(chosen, {**about, "pool": relative})
+        log.append([{key: value for key, value in event.items() if key != "seq"} for event in events])
+        log.close()
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return str(chosen)
+
+
+def _copy_in(file: zipfile.ZipFile, part: Path, inside: str) -> str:
+    digest = hashlib.sha256()
+    with part.open("rb") as source, file.open(inside, "w", force_zip64=True) as target:
+        while block := source.read(1 << 20):
+            digest.update(block)
+            target.write(block)
+    return digest.hexdigest()
+
+
+def _unpack(path: Path, file: zipfile.ZipFile, hashes: dict[str, str], work: Path) -> None:
+    for inside, expected in hashes.items():
+        target = work / inside
+        if not target.resolve().is_relative_to(work.resolve()):
+            raise StoreError(f"{path}: {inside} would lie outside its folder; this is no archive of ours")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        with file.open(inside) as source, target.open("wb") as copy:
+            while block := source.read(1 << 20):
+                digest.update(block)
+                copy.write(block)
+        if digest.hexdigest() != expected:
+            raise StoreError(f"{path}: {inside} is damaged; make the archive again")

@@ -1,0 +1,83 @@
+"""Labels in and out: CSV, JSON Lines, Parquet, and references as reviewers keep them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from activecover.campaign import Campaign
+from activecover.errors import InputError
+from activecover.trace import check_records, write_records
+
+Which = Literal["labelled", "positive", "all"]
+COLUMNS = ("id", "label", "state", "by", "at", "source", "rule", "why", "note")
+
+
+def rows_of(campaign: Campaign, which: Which = "labelled") -> Iterator[dict[str, Any]]:
+    """One record per item: its label, who gave it, when, and why it was asked."""
+    for record in campaign.records():
+        if which == "positive" and record["label"] != 1:
+            continue
+        if which == "labelled" and record["label"] is None:
+            continue
+        yield record
+    if which == "all":
+        asked = {record["id"] for record in campaign.records()}
+        for name in campaign.pool.ids:
+            if name not in asked:
+                yield dict.fromkeys(COLUMNS) | {"id": name, "state": "open"}
+
+
+def export_labels(campaign: Campaign, path: Path, which: Which = "labelled") -> int:
+    """Write labels to a file by its ending (.csv, .jsonl, .parquet); how many there were."""
+    check_records(path, "labels")
+    records = [{name: record.get(name) for name in COLUMNS} for record in rows_of(campaign, which)]
+    write_records(path, records)
+    return len(records)
+
+
+def read_answers(path: Path, id_column: str = "id", label_column: str = "label") -> list[tuple[str, bool]]:
+    """Ids and labels (yes/no, 1/0, true/false, included/excluded) from a CSV or JSON Lines file."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        raise InputError(f"{path}: not UTF-8 text (byte {wrong.start}); save it as UTF-8") from wrong
+    records: Iterable[dict[str, Any]]
+    if path.suffix.lower() == ".jsonl":
+        records = _json_records(path, text)
+    else:
+        records = csv.DictReader(text.splitlines(), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    answers = []
+    for number, record in enumerate(records, 1):
+        for column in (id_column, label_column):
+            if record.get(column) is None:
+                raise InputError(
+                    f"{path} record {number}: no column {column!r} (there are: {', '.join(map(str, record))})"
+                )
+        answers.append((str(record[id_column]), _yes_or_no(path, number, str(record[label_column]))))
+    return answers
+
+
+def _json_records(path: Path, text: str) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            record = json.loads(line)
+        except ValueError as wrong:
+            raise InputError(f"{path} line {number}: not JSON ({wrong})") from wrong
+        if not isinstance(record, dict):
+            raise InputError(f"{path} line {number}: not an object")
+        yield record
+
+
+def _yes_or_no(path: Path, number: int, text: str) -> bool:
+    word = text.strip().lower()
+    if word in ("1", "yes", "y", "true", "positive", "included", "1.0"):
+        return True
+    if word in ("0", "no", "n", "false", "negative", "excluded", "0.0"):
+        return False
+    raise InputError(f"{path} record {number}: label {text!r} is neither yes nor no")

@@ -1,0 +1,224 @@
+"""Campaigns by name, in one folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.campaign import Campaign
+from activecover.errors import InputError, StoreError
+from activecover.intake import Intake, Recipe, make_pool, read_table
+from activecover.learners import LEARNERS
+from activecover.pool import Pool, PoolFolder
+from activecover.store import SqlStore
+
+#: Decisions that can still be undone before a negative is forgotten.
+UNDO_WINDOW = 10
+
+
+def default_folder() -> Path:
+    """Where campaigns live: ``ACTIVECOVER_HOME``, else a folder of the user's."""
+    return Path(os.environ.get("ACTIVECOVER_HOME") or Path.home() / ".activecover")
+
+
+class Home:
+    r"""A folder of campaigns: a store with their events, and the pools, each stored once.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Made where it is not there; :func:`default_folder` where not given.
+    store : str, optional
+        Where the events go: ``postgresql://…``, else an SQLite file in the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> home = Home(folder.name)
+    >>> file = home.folder / "cars.csv"
+    >>> _ = file.write_text("id,weight,doors\na,900,3\nb,2100,5\nc,950,3\n")
+    >>> with home.new("cars", file, id_column="id", explore=0, known=["a"]) as campaign:
+    ...     [item.id for item in campaign.ask()]
+    ['c']
+    >>> home.names()
+    ['cars']
+    >>> home.close(); folder.cleanup()
+    """
+
+    def __init__(self, folder: str | Path | None = None, store: str | None = None) -> None:
+        self.folder = Path(folder) if folder is not None else default_folder()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise InputError(f"{self.folder}: the folder cannot be made ({wrong.strerror})") from wrong
+        self._url = store or str(self.folder / "store.sqlite")
+        self._store: SqlStore | None = None
+
+    @property
+    def store(self) -> SqlStore:
+        """The events of all campaigns."""
+        if self._store is None:
+            self._store = SqlStore(self._url)
+        return self._store
+
+    def names(self) -> list[str]:
+        """The campaigns there are."""
+        return self.store.names()
+
+    def new(
+        self,
+        name: str,
+        source: str | Path | Pool | Intake,
+        *,
+        embed: str = "auto",
+        columns: Sequence[str] | None = None,
+        id_column: str | None = None,
+        label_column: str | None = None,
+        show: Sequence[str] | None = None,
+        metric: str | None = None,
+        header: bool = True,
+        forget_negatives: bool = False,
+        lease: float | None = None,
+        budget: int | None = None,
+        target: int | None = None,
+        learner: str | None = None,
+        **settings: Any,
+    ) -> Campaign:
+        """Begin a campaign on a file, a pool, or what intake made of one.
+
+        ``settings`` go to the campaign (``seed``, ``explore``, ``known``, ``overlap``). With
+        ``forget_negatives`` the campaign gets a copy of the pool of its own, in which what turned out
+        negative is overwritten.
+        """
+        if name in self.names():
+            raise InputError(f"{self.store}: there is a campaign {name!r} already; choose another name")
+        if forget_negatives and learner is not None and LEARNERS[learner].negatives != "none":
+            raise InputError(f"{learner} learns from negatives, so they cannot be forgotten: choose explore-commit")
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".intake-") as work:
+            made = self._take_in(
+                source, Path(work), embed=embed, columns=columns, id_column=id_column, label_column=label_column,
+                show=show, metric=metric, header=header,
+            )  # fmt: skip
+            pool_folder = self._keep_pool(name, made, Path(work), own=forget_negatives)
+        about = {
+            "pool": str(pool_folder.relative_to(self.folder)), "own": forget_negatives, "lease": lease,
+            "budget": budget, "target": target,
+        }  # fmt: skip
+        self.store.create(name, about).close()
+        try:
+            return self._campaign(name, about, learner=learner, **settings)
+        except BaseException:
+            self.store.remove(name)
+            raise
+
+    def open(self, name: str, **options: Any) -> Campaign:
+        """Go on with a campaign; ``options`` are those of :class:`Campaign` that are not recorded."""
+        return self._campaign(name, self.store.about(name), **options)
+
+    def pool_folder(self, name: str) -> PoolFolder:
+        """Where the items of a campaign are kept."""
+        return PoolFolder(self.folder / self.store.about(name)["pool"])
+
+    def recipe(self, name: str) -> Recipe | None:
+        """How the rows of a campaign were made, where it was not given as vectors."""
+        place = self.folder / self.store.about(name)["pool"] / "recipe"
+        return Recipe.load(place) if place.is_dir() else None
+
+    def add_rows(self, name: str, source: str | Path, *, header: bool = True) -> int:
+        """Add the rows of a file to a campaign's pool, in the same space; how many there were."""
+        recipe = self.recipe(name)
+        if recipe is None:
+            raise InputError(f"{name}: its pool was given as vectors; add rows with Campaign.pool.extend")
+        rows = recipe.read(read_table(source, header=header))
+        folder = self.pool_folder(name)
+        folder.append(rows.vectors, ids=rows.ids, contents=rows.contents)
+        return len(next(iter(rows.contents.values()))) if rows.contents else int(rows.vectors.shape[0])
+
+    def withdraw(self, name: str, ids: Sequence[str], by: str = "me") -> None:
+        """Erase items for good, in the pool's files too."""
+        folder = self.pool_folder(name)
+        rows = folder.load().rows(ids)
+        with self.open(name) as campaign:
+            campaign.record([{"event": "withdrawn", "id": item, "by": by} for item in ids])
+        folder.erase(rows)
+
+    def forget(self, name: str, *, window: int = UNDO_WINDOW) -> list[str]:
+        """Overwrite what turned out negative and is final; the ids of what was forgotten now."""
+        about = self.store.about(name)
+        if not about.get("own"):
+            raise InputError(f"{name}: was not made with forget_negatives; its pool may serve other campaigns")
+        with self.open(name) as campaign:
+            final = campaign.final_negatives(window)
+            if final:
+                # First what cannot be taken back is written down, then done: a crash in between is made up for.
+                campaign.record([{"event": "forgotten", "id": item} for item in final])
+            rows = campaign.pool.rows(campaign.forgotten())
+        self.pool_folder(name).erase(rows)
+        return final
+
+    def remove(self, name: str) -> None:
+        """Remove a campaign; its pool stays if others use it."""
+        about = self.store.about(name)
+        self.store.remove(name)
+        if not any(self.store.about(other)["pool"] == about["pool"] for other in self.names()):
+            shutil.rmtree(self.folder / about["pool"], ignore_errors=True)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def __enter__(self) -> Home:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _campaign(self, name: str, about: dict[str, Any], **settings: Any) -> Campaign:
+        pool = PoolFolder(self.folder / about["pool"]).load()
+        limits = {key: about.get(key) for key in ("lease", "budget", "target")}
+        return Campaign(pool, log=self.store.open(name), **{**limits, **settings})
+
+    def _take_in(self, source: Any, work: Path, *, header: bool, **how: Any) -> Intake | Pool:
+        if isinstance(source, Pool | Intake):
+            return source
+        table = read_table(source, header=header)
+        return make_pool(table, vectors_file=work / "vectors.npy", **how)
+
+    def _keep_pool(self, name: str, made: Intake | Pool, work: Path, *, own: bool) -> Path:
+        """Store a pool, once; a campaign that forgets has one to itself."""
+        pool = made.pool if isinstance(made, Intake) else made
+        marks = pool.fingerprint()
+        folder = (
+            self.folder / "own" / name if own else self.folder / "pools" / (marks["ids"][:8] + marks["vectors"][:24])
+        )
+        if folder.exists():
+            if own:
+                raise StoreError(f"{folder}: is there already; remove it, or choose another name")
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        files: dict[str, bytes] = {}
+        if isinstance(made, Intake):
+            made.recipe.save(work / "recipe")
+            files = {f"recipe/{path.name}": path.read_bytes() for path in sorted((work / "recipe").iterdir())}
+        PoolFolder.create(folder, pool, embedding_files=files)
+        return folder
+
+
+def labels_of(made: Intake, positive: str) -> npt.NDArray[np.bool_]:
+    """Known labels as yes and no."""
+    if made.labels is None:
+        raise InputError("the table has no label column: name one")
+    found: npt.NDArray[np.bool_] = made.labels == positive
+    if not found.any():
+        raise InputError(f"no row has the label {positive!r}")
+    return found

@@ -1,0 +1,86 @@
+"""Proof that what was to be forgotten is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from activecover.errors import InputError
+from activecover.home._home import Home
+
+#: Shorter contents would be found by chance.
+_SHORTEST = 8
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyReport:
+    """What was looked for, and where it was found."""
+
+    forgotten: int
+    negatives: int
+    files: int
+    bytes: int
+    found: list[str]
+
+    @property
+    def clean(self) -> bool:
+        """Whether every negative is forgotten and nothing of one was found."""
+        return not self.found
+
+
+def privacy_check(home: Home, name: str, markers: Sequence[bytes] = ()) -> PrivacyReport:
+    """Look at a campaign's own files and the store for anything that is left of its forgotten negatives.
+
+    The rows themselves must be empty: vectors without a value, contents without a letter. ``markers``
+    (bytes that the forgotten items are known to have held) are searched for in the raw bytes of every
+    file, write-ahead logs included.
+    """
+    about = home.store.about(name)
+    if not about.get("own"):
+        raise InputError(f"{name}: was not made with forget_negatives; there is nothing to prove")
+    found = []
+    with home.open(name) as campaign:
+        forgotten = campaign.forgotten()
+        negatives = [item for item, label in campaign.labels().items() if not label]
+        pool = campaign.pool
+        for item in forgotten:
+            row = int(pool.rows([item])[0])
+            if not pool.withdrawn[row]:
+                found.append(f"item {item}: its row is not marked as erased")
+            elif any(str(value or "").strip("\0 ") for value in pool.content(row).values()):
+                found.append(f"item {item}: its content is still there")
+            elif pool.kind == "dense" and not np.isnan(pool.take([row])).all():
+                found.append(f"item {item}: its vector is still there")
+    size = count = 0
+    for path in _files(home, name):
+        count += 1
+        size += path.stat().st_size
+        found += [f"{path.name}: {marker!r}" for marker in _search(path, markers)]
+    return PrivacyReport(len(forgotten), len(negatives), count, size, found)
+
+
+def _files(home: Home, name: str) -> Iterator[Path]:
+    """The campaign's own files, and all of the store's."""
+    folder = home.folder / home.store.about(name)["pool"]
+    yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
+    if home.store.path is not None:
+        yield from sorted(home.store.path.parent.glob(f"{home.store.path.name}*"))
+
+
+def _search(path: Path, markers: Sequence[bytes]) -> list[bytes]:
+    """Which markers a file holds, also across the ends of blocks."""
+    if not markers:
+        return []
+    longest = max(map(len, markers))
+    left = set(markers)
+    tail = b""
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            text = tail + block
+            left -= {marker for marker in left if marker in text}
+            tail = text[-longest:]
+    return sorted(set(markers) - left)

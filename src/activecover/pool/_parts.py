@@ -1,0 +1,299 @@
+"""Files of a pool on disk: written durably, hashed by blocks, overwritten in place, one writer at a time."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from activecover.errors import InputError, StoreError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+#: Bytes under one hash: what has to be read again when a row in it is erased.
+BLOCK = 1 << 20
+#: Bytes before an array's values: room for any number of rows, so that a file grows without moving.
+HEADER = 128
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+#: Linux: let two files share their blocks until one of them is written to.
+_CLONE = 0x40049409
+
+
+@dataclass(slots=True)
+class Part:
+    """What is known of a file: how many bytes it has after its header, and the hash of each block of them."""
+
+    size: int = 0
+    blocks: list[str] = field(default_factory=list)
+
+
+def array_header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """The beginning of an ``.npy`` file, always of the same length.
+
+    Examples
+    --------
+    >>> header = array_header("<f4", (3, 2))
+    >>> len(header), header[:6], header[10:].decode().rstrip()
+    (128, b'\\x93NUMPY', "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }")
+    """
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    room = HEADER - 10
+    return b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
+
+
+class Appender:
+    """Adds to the end of a file, and hashes as it goes.
+
+    Parameters
+    ----------
+    path : Path
+        The file; made where it is missing.
+    start : int
+        Bytes of its header, which are not hashed.
+    known : Part
+        What the file is known to hold. Bytes beyond that were never finished, and are cut.
+    """
+
+    def __init__(self, path: Path, start: int, known: Part) -> None:
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+b", BLOCK)
+        try:
+            self._file.truncate(start + known.size)
+            whole = known.size // BLOCK
+            self._blocks, self._size = known.blocks[:whole], whole * BLOCK
+            self._hash = _hash()
+            self._file.seek(start + self._size)
+            self._count(self._file.read(known.size - self._size))
+            self._file.seek(start + known.size)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def write(self, data: bytes) -> None:
+        """Add bytes."""
+        self._file.write(data)
+        self._count(data)
+
+    def finish(self, header: bytes = b"") -> Part:
+        """Bring it to the disk, with a header where one is given, and say what the file holds now."""
+        self._file.flush()
+        if header:
+            os.pwrite(self._file.fileno(), header, 0)
+        os.fsync(self._file.fileno())
+        self.close()
+        last = [self._hash.hexdigest()] if self._size % BLOCK else []
+        return Part(self._size, self._blocks + last)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _count(self, data: bytes) -> None:
+        view = memoryview(data)
+        while len(view):
+            piece = view[: BLOCK - self._size % BLOCK]
+            self._hash.update(piece)
+            self._size += len(piece)
+            if self._size % BLOCK == 0:
+                self._blocks.append(self._hash.hexdigest())
+                self._hash = _hash()
+            view = view[len(piece) :]
+
+
+def write_part(path: Path, chunks: Iterable[bytes], header: bytes = b"") -> Part:
+    """Write a whole file, from pieces."""
+    file = Appender(path, len(header), Part())
+    try:
+        for chunk in chunks:
+            file.write(chunk)
+        return file.finish(header)
+    finally:
+        file.close()
+
+
+def overwrite(path: Path, start: int, part: Part, spans: Iterable[tuple[int, bytes]]) -> Part:
+    """Put other bytes in some places of a file, on the disk as well, and hash the blocks around them anew."""
+    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        touched: set[int] = set()
+        for place, data in spans:
+            if data:
+                _write_at(handle, data, start + place)
+                touched.update(range(place // BLOCK, (place + len(data) - 1) // BLOCK + 1))
+        os.fsync(handle)
+        blocks = list(part.blocks)
+        for number in touched:
+            blocks[number] = _block_hash(handle, start, part, number)
+        return Part(part.size, blocks)
+    finally:
+        os.close(handle)
+
+
+def check_size(path: Path, start: int, part: Part) -> None:
+    """Refuse a file that has lost its end."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError as wrong:
+        raise StoreError(f"{path}: missing; restore the pool from a copy") from wrong
+    if size < start + part.size:
+        raise StoreError(f"{path}: cut off, {size:,} bytes of {start + part.size:,}; restore the pool from a copy")
+
+
+def check_blocks(path: Path, start: int, part: Part) -> None:
+    """Refuse a file whose bytes are not those that were written."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for number, known in enumerate(part.blocks):
+            if _block_hash(handle, start, part, number) != known:
+                raise StoreError(f"{path}: damaged near byte {start + number * BLOCK:,}; restore the pool from a copy")
+    finally:
+        os.close(handle)
+
+
+def cut(path: Path, start: int, part: Part) -> None:
+    """Take away what was added and never finished."""
+    if path.stat().st_size > start + part.size:
+        with path.open("r+b") as file:
+            file.truncate(start + part.size)
+            os.fsync(file.fileno())
+
+
+def copy_part(source: Path, target: Path, length: int) -> None:
+    """Copy a file's first bytes; the copy may share blocks with the source, but not what is written later."""
+    with source.open("rb") as old, target.open("wb") as new:
+        if not _cloned(old.fileno(), new.fileno()):
+            shutil.copyfileobj(old, new, BLOCK)
+        new.flush()
+        new.truncate(length)
+        os.fsync(new.fileno())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file so that it is the old or the new one, whatever happens."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def said(path: Path, what: str) -> Iterator[None]:
+    """Say in one line what the system refused."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as wrong:
+        if wrong.errno in _FULL:
+            raise StoreError(f"{path}: {what}: the disk is full; free some space and try again") from wrong
+        raise StoreError(f"{path}: {what} ({wrong.strerror or wrong})") from wrong
+
+
+@contextmanager
+def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
+    """Hold a folder, as one of the processes on this machine, until the end of the block or of the process.
+
+    Without waiting, gives whether it was free.
+    """
+    if fcntl is None:  # pragma: no cover
+        yield True
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            # Where it got another name or went away meanwhile, it is not the folder that was asked for.
+            free = os.path.samestat(os.fstat(handle), folder.stat())
+        except (BlockingIOError, FileNotFoundError):
+            free = False
+        yield free
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A place to fill, which becomes the folder as a whole at the end, or leaves nothing."""
+    beside = folder.parent / f".{folder.name}.new"
+    _check_absent(folder)
+    with said(folder, "the pool cannot be stored"):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside.mkdir(exist_ok=True)
+        with locked(beside, wait=False) as free:
+            if not free:
+                raise StoreError(f"{folder}: another process is storing a pool here; wait for it")
+            _empty(beside)  # of what a killed process left
+            try:
+                yield beside
+                sync_folder(beside)
+                _check_absent(folder)
+                beside.rename(folder)
+            except BaseException:
+                with suppress(OSError):
+                    _empty(beside)
+                    beside.rmdir()
+                raise
+        sync_folder(folder.parent)
+
+
+def _check_absent(folder: Path) -> None:
+    if os.path.lexists(folder):
+        raise InputError(f"{folder}: exists already; name another folder")
+
+
+def _empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _hash() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=16)
+
+
+def _block_hash(handle: int, start: int, part: Part, number: int) -> str:
+    place, digest = number * BLOCK, _hash()
+    digest.update(os.pread(handle, min(BLOCK, part.size - place), start + place))
+    return digest.hexdigest()
+
+
+def _write_at(handle: int, data: bytes, place: int) -> None:
+    view = memoryview(data)
+    while len(view):
+        done = os.pwrite(handle, view, place)
+        view, place = view[done:], place + done
+
+
+def _cloned(old: int, new: int) -> bool:
+    if fcntl is None:  # pragma: no cover
+        return False
+    try:
+        fcntl.ioctl(new, _CLONE, old)
+    except OSError:
+        return False
+    return True
