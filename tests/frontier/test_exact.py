@@ -39,9 +39,9 @@ def test_the_filter_never_errs_by_more_than_its_bound(seed, dimensions, exponent
     random = np.random.default_rng(seed)
     x = ((random.normal(size=(30, dimensions)) + offset) * 10.0**exponent).astype(np.float32)
     p = ((random.normal(size=(7, dimensions)) + offset) * 10.0**exponent).astype(np.float32)
-    products = (x @ p.T).astype(np.float64)
     rows, columns = _kernel.squares(x), _kernel.squares(p)
-    estimates = rows[:, None] + columns - 2 * products
+    # As the filter does: the product and its difference from the square in float32.
+    estimates = rows[:, None] + (columns.astype(np.float32) - x @ (2 * p.T)).astype(np.float64)
     exact = ((x.astype(np.float64)[:, None] - p.astype(np.float64)) ** 2).sum(axis=2)
     slack = _kernel.slack_of(dimensions)
     bounds = np.array([[_kernel.error_bound(a, b, slack) for b in columns] for a in rows])

@@ -5,6 +5,7 @@ from activecover.frontier._bits import BitFrontier
 from activecover.frontier._choose import FRONTIERS, choose_frontier
 from activecover.frontier._exact import ExactFrontier
 from activecover.frontier._faiss import FaissFrontier
+from activecover.frontier._graph import NEIGHBOURS, NeighbourGraph, shared_graph, unpacked
 from activecover.frontier._pruned import PrunedFrontier
 from activecover.frontier._recall import OrderComparison, compare_orders, measure_recall
 from activecover.frontier._sparse import SparseFrontier
@@ -12,12 +13,14 @@ from activecover.frontier._tree import TreeFrontier
 
 __all__ = [
     "FRONTIERS",
+    "NEIGHBOURS",
     "NO_KEY",
     "BitFrontier",
     "ExactFrontier",
     "FaissFrontier",
     "Frontier",
     "Nearest",
+    "NeighbourGraph",
     "OrderComparison",
     "PrunedFrontier",
     "SparseFrontier",
@@ -25,4 +28,6 @@ __all__ = [
     "choose_frontier",
     "compare_orders",
     "measure_recall",
+    "shared_graph",
+    "unpacked",
 ]

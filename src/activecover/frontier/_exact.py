@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import numpy.typing as npt
 
@@ -14,6 +16,20 @@ from activecover.pool import Pool, blocks
 _PRODUCT_BYTES = 1 << 23
 _BLOCK_ROWS = 4096
 _SQUARE_BYTES = 1 << 20
+
+
+class _Scratch(threading.local):
+    """Arrays to work in, each thread's own: fresh memory for every block would cost as much as the product."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, npt.NDArray[np.float32]] = {}
+
+    def array(self, name: str, rows: int, columns: int) -> npt.NDArray[np.float32]:
+        """An array of a shape, with anything in it."""
+        size = rows * columns
+        if name not in self._buffers or self._buffers[name].size < size:
+            self._buffers[name] = np.empty(size, np.float32)
+        return self._buffers[name][:size].reshape(rows, columns)
 
 
 class ExactFrontier(ScanFrontier):
@@ -42,6 +58,7 @@ class ExactFrontier(ScanFrontier):
         self._slack = _kernel.slack_of(pool.dimensions)
         self._plan = _kernel.summation_plan(pool.dimensions)
         self._squares = np.zeros(0)
+        self._scratch = _Scratch()
         super().__init__(pool)
 
     def _distances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -59,6 +76,7 @@ class ExactFrontier(ScanFrontier):
             return
         step = max(64, min(_BLOCK_ROWS, _PRODUCT_BYTES // (4 * len(keys))))
         positives = self._known.vectors[new]
+        doubled = np.ascontiguousarray(2 * positives.T)
         squares = _kernel.squares(positives)
 
         def work(block: tuple[int, int, Rows | None]) -> None:
@@ -66,7 +84,8 @@ class ExactFrontier(ScanFrontier):
             if not len(part):
                 return
             vectors = self._gather(part)
-            products = vectors @ positives.T
+            products = self._scratch.array("products", len(part), len(keys))
+            np.matmul(vectors, doubled, out=products)
             _kernel.settle(
                 vectors, part, products, self._squares_of(part, vectors), positives, squares, keys,
                 self._slack, self._plan, self._values, self._sources,
@@ -82,4 +101,5 @@ class ExactFrontier(ScanFrontier):
         """The vectors of ascending rows: a view where they lie side by side, else a copy."""
         if rows[-1] - rows[0] + 1 == len(rows):
             return np.asarray(self._pool.vectors[rows[0] : rows[-1] + 1])
-        return np.asarray(self._pool.vectors[rows])
+        copy = self._scratch.array("rows", len(rows), self._pool.dimensions)
+        return np.take(self._pool.vectors, rows, axis=0, out=copy, mode="clip")

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from activecover.frontier._compile import compiled
 
 _PAIRWISE_BLOCK = 128
+_LANES = 32
 
 
 @compiled(inline="always")
@@ -85,12 +86,33 @@ def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> fl
 
 
 @compiled(fastmath={"nnan", "nsz"})
-def _smallest(products: Any, row: int, offsets: Any) -> float:
-    best = np.inf
-    for j in range(offsets.shape[0]):
-        value = offsets[j] - 2.0 * products[row, j]
-        best = value if value < best else best
+def _smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
+    """The smallest offset less its product, kept in lanes that one instruction serves several of."""
+    count, here = offsets.shape[0], products[row]
+    whole = count - count % _LANES
+    for lane in range(_LANES):
+        lanes[lane] = np.float32(np.inf)
+    for j in range(0, whole, _LANES):
+        for lane in range(_LANES):
+            value = offsets[j + lane] - here[j + lane]
+            lanes[lane] = value if value < lanes[lane] else lanes[lane]
+    best = np.float32(np.inf)
+    for lane in range(_LANES):
+        best = min(best, lanes[lane])
+    for j in range(whole, count):
+        best = min(best, offsets[j] - here[j])
     return best
+
+
+@compiled(fastmath={"nnan", "nsz"})
+def _any_within(products: Any, row: int, offsets: Any, start: int, stop: int, reach: Any) -> bool:
+    """Whether any of some positives may be as near as that."""
+    here = products[row, start:stop]
+    those = offsets[start:stop]
+    hits = 0
+    for j in range(stop - start):
+        hits += those[j] - here[j] <= reach
+    return hits > 0
 
 
 @compiled()
@@ -109,30 +131,37 @@ def settle(
 ) -> None:
     """Bring rows up to date with new positives: the products filter, the kernel settles.
 
-    ``vectors[r]`` is the vector of row ``rows[r]``, ``row_squares[r]`` its squared length; ``products[r, j]`` its float32 inner product with
-    positive ``j``. ``slack`` bounds the error of twice a product relative to the two vectors' lengths.
+    ``vectors[r]`` is the vector of row ``rows[r]``, ``row_squares[r]`` its squared length;
+    ``products[r, j]`` twice its float32 inner product with positive ``j``. ``slack`` bounds the error of
+    twice a product relative to the two vectors' lengths.
     """
     sums = np.empty(plan.shape[0])
+    lanes = np.empty(_LANES, np.float32)
     longest = 0.0
+    offsets = np.empty(positive_squares.shape[0], np.float32)
     for j in range(positive_squares.shape[0]):
         longest = max(longest, positive_squares[j])
+        offsets[j] = positive_squares[j]
     for r in range(rows.shape[0]):
         row = rows[r]
         error = error_bound(row_squares[r], longest, slack)
-        nearest = row_squares[r] + _smallest(products, r, positive_squares)
+        nearest = row_squares[r] + _smallest(products, r, offsets, lanes)
         if nearest - error > squared[row]:
             continue
         # Only a positive that may still be nearest is worth an exact distance.
-        limit = min(squared[row], nearest + error)
-        for j in range(positive_squares.shape[0]):
-            estimate = row_squares[r] + positive_squares[j] - 2.0 * products[r, j]
-            if estimate - error > limit:
+        bound = min(squared[row], nearest + error) - row_squares[r] + error
+        reach = np.float32(bound + 1e-6 * abs(bound))
+        for start in range(0, offsets.shape[0], _LANES):
+            stop = min(start + _LANES, offsets.shape[0])
+            if not _any_within(products, r, offsets, start, stop, reach):
                 continue
-            exact = squared_distance(vectors, r, positives, j, plan, sums)
-            if exact < squared[row] or (exact == squared[row] and keys[j] < sources[row]):
-                squared[row] = exact
-                sources[row] = keys[j]
-                limit = min(limit, exact)
+            for j in range(start, stop):
+                if offsets[j] - products[r, j] > reach:
+                    continue
+                exact = squared_distance(vectors, r, positives, j, plan, sums)
+                if exact < squared[row] or (exact == squared[row] and keys[j] < sources[row]):
+                    squared[row] = exact
+                    sources[row] = keys[j]
 
 
 @compiled()
@@ -140,10 +169,11 @@ def error_bound(row_square: float, positive_square: float, slack: float) -> floa
     """How far an estimated squared distance can be from the exact one.
 
     The float32 product errs by at most ``slack`` relative to the lengths of both vectors, in whatever
-    order it was summed; the float64 parts by far less than 1e-12 of the squares; the last term covers
-    products so small that float32 rounds them to zero.
+    order it was summed; the positive's square and its difference from the product are rounded to float32,
+    each by at most 2**-24 of the squares or of what they are made of; the last term covers products so
+    small that float32 rounds them to zero.
     """
-    return slack * np.sqrt(row_square * positive_square) + 1e-12 * (row_square + positive_square) + 1e-30
+    return slack * np.sqrt(row_square * positive_square) + 2.5e-7 * (row_square + positive_square) + 1e-30
 
 
 def squares(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from activecover.frontier import _kernel
 from activecover.frontier import _pruned_kernel as kernel
-from activecover.frontier._base import NO_KEY, Nearest, Rows, RowsLike
+from activecover.frontier._base import Nearest, Rows, RowsLike
 from activecover.frontier._exact import ExactFrontier
 from activecover.frontier._locked import one_at_a_time
 from activecover.frontier._scan import longer, smallest

@@ -119,6 +119,15 @@ class ScanFrontier(Frontier):
             rows = rows[~np.isin(rows, left_out)][:k]
         return Nearest(rows, self._distances(self._values[rows]), self._sources[rows])
 
+    def look_up(self, rows: RowsLike) -> Nearest:
+        """How far some rows are, in their order, and from which positive (infinite where closed).
+
+        Not for backends that put rows off until their turn comes.
+        """
+        self._close_erased()
+        chosen = np.asarray(rows, np.int64)
+        return Nearest(chosen, self._distances(self._values[chosen]), self._sources[chosen])
+
     @abstractmethod
     def _improve(self, rows: Rows | None, new: slice) -> None:
         """Compare rows (ascending; None: all that are open) with some positives and keep what is nearer."""

@@ -1,0 +1,204 @@
+"""The neighbour graph: the nearest other rows of every row, made once and shared by all who need it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.frontier import _graph_kernel as kernel
+from activecover.frontier import _kernel
+from activecover.frontier._scan import longer
+from activecover.parallel import for_each
+from activecover.pool import Pool
+
+Rows = npt.NDArray[np.int64]
+
+#: Neighbours that are kept per row. All learners take theirs from one graph, so that it is made once.
+NEIGHBOURS = 50
+#: The graph compares all pairs of rows: with more of them it would take hours.
+MOST_ROWS = 200_000
+_NAME = "neighbours"
+_BLOCK_ROWS = 512
+_OTHER_ROWS = 4096
+_LOCK = threading.Lock()
+
+
+class NeighbourGraph:
+    """The exact nearest neighbours of every row of a pool, nearest first, ties by the lower row.
+
+    Distances are those of the frontier: dense rows are filtered by float32 products and settled by the
+    shared kernel; of sparse rows the products are summed in float64; shares of common bits are exact.
+
+    A graph is a statistic of the whole pool. Rows that are added join it, at the cost of comparing them
+    with all rows. A row that is erased is wiped out of it: its own list, and its number in the lists of
+    others. How far those others' neighbours were stays as it was.
+
+    Parameters
+    ----------
+    count : int
+        Neighbours per row.
+
+    Attributes
+    ----------
+    neighbours : array of shape (n, count)
+        Row numbers; -1 where there is none.
+    distances : array of shape (n, count)
+        Infinite where there is none.
+
+    Examples
+    --------
+    >>> pool = Pool([[0.0], [1.0], [3.0]])
+    >>> graph = NeighbourGraph(2).refresh(pool)
+    >>> graph.neighbours.tolist()
+    [[1, 2], [0, 2], [1, 0]]
+    >>> graph.distances.tolist()
+    [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]]
+    """
+
+    def __init__(self, count: int = NEIGHBOURS) -> None:
+        self.count = count
+        self.neighbours = np.zeros((0, count), np.int32)
+        self._values = np.zeros((0, count))
+        self._squared = False
+        self._erasures = 0
+
+    def __len__(self) -> int:
+        return len(self.neighbours)
+
+    @property
+    def distances(self) -> npt.NDArray[np.float64]:
+        """How far the neighbours are."""
+        return np.sqrt(self._values) if self._squared else self._values
+
+    def scale(self, place: int) -> npt.NDArray[np.float64]:
+        """How far the neighbour in some place (from 1) is, or the last one where there are fewer.
+
+        Never zero, unless all are: copies of one row would otherwise lie in an infinitely dense spot.
+        """
+        values = self._values[:, : min(place, self.count)]
+        last = np.maximum((np.isfinite(values)).sum(axis=1) - 1, 0)
+        found = values[np.arange(len(values)), last]
+        far = np.sqrt(found) if self._squared else found
+        positive = far[np.isfinite(far) & (far > 0)]
+        least = 1e-3 * float(np.median(positive)) if len(positive) else 1.0
+        return np.where(np.isfinite(far), np.maximum(far, least), least)
+
+    def copy(self) -> NeighbourGraph:
+        """A graph of its own with the same lists."""
+        twin = object.__new__(NeighbourGraph)
+        twin.__dict__.update(self.__dict__)
+        twin.neighbours, twin._values = self.neighbours.copy(), self._values.copy()
+        return twin
+
+    def refresh(self, pool: Pool) -> NeighbourGraph:
+        """Take in the rows by which the pool has grown, and wipe those that were erased."""
+        first, total = len(self), len(pool)
+        if total > MOST_ROWS:
+            raise InputError(
+                f"a neighbour graph of {total:,} rows would take hours (the most is {MOST_ROWS:,}): use explore-commit"
+            )
+        if self._erasures != pool.erasures:
+            self._erasures = pool.erasures
+            self._wipe(np.flatnonzero(pool.withdrawn[:first]))
+        if first < total:
+            self.neighbours = longer(self.neighbours, np.full((total - first, self.count), -1, np.int32))
+            self._values = longer(self._values, np.full((total - first, self.count), np.inf))
+            there = np.flatnonzero(~pool.withdrawn)
+            compare = _comparison(pool, self)
+            self._compare(compare, there[there >= first], there)
+            self._compare(compare, there[there < first], there[there >= first])
+        return self
+
+    def _wipe(self, gone: Rows) -> None:
+        self.neighbours[gone], self._values[gone] = -1, np.inf
+        erased = np.zeros(len(self) + 1, bool)
+        erased[gone] = True
+        self.neighbours[erased[self.neighbours]] = -1
+
+    def _compare(self, compare: Any, rows: Rows, others: Rows) -> None:
+        if not len(rows) or not len(others):
+            return
+        parts = [rows[start : start + _BLOCK_ROWS] for start in range(0, len(rows), _BLOCK_ROWS)]
+
+        def work(part: Rows) -> None:
+            for start in range(0, len(others), _OTHER_ROWS):
+                compare(part, others[start : start + _OTHER_ROWS])
+
+        for_each(work, parts)
+
+
+def shared_graph(pool: Pool) -> NeighbourGraph:
+    """The graph of a pool, made at the first call and kept with the pool.
+
+    Examples
+    --------
+    >>> pool = Pool([[0.0], [1.0], [3.0]])
+    >>> shared_graph(pool) is shared_graph(pool)
+    True
+    """
+    with _LOCK:
+        graph = pool.statistics.get(_NAME)
+        if graph is None:
+            graph = pool.statistics[_NAME] = NeighbourGraph()
+        return graph.refresh(pool) if len(graph) != len(pool) or graph._erasures != pool.erasures else graph
+
+
+def _comparison(pool: Pool, graph: NeighbourGraph) -> Any:
+    """How rows of a pool are compared with others, by its kind."""
+    graph._squared = pool.kind != "bits"
+    if pool.kind == "dense":
+        return _dense(pool, graph)
+    if pool.kind == "sparse":
+        return _sparse(pool, graph)
+    if pool.kind == "bits":
+        return _bits(pool, graph)
+    raise InputError(f"a neighbour graph needs a pool on one machine, and this one is {pool.kind!r}")
+
+
+def _dense(pool: Pool, graph: NeighbourGraph) -> Any:
+    slack, plan = _kernel.slack_of(pool.dimensions), _kernel.summation_plan(pool.dimensions)
+    squares = np.empty(len(pool))
+    for start in range(0, len(pool), _OTHER_ROWS):
+        squares[start : start + _OTHER_ROWS] = _kernel.squares(pool.vectors[start : start + _OTHER_ROWS])
+
+    def compare(rows: Rows, others: Rows) -> None:
+        mine, theirs = pool.take(rows), pool.take(others)
+        kernel.settle_products(
+            mine, rows, squares[rows], theirs, others, squares[others], mine @ theirs.T,
+            slack, plan, graph._values, graph.neighbours,
+        )  # fmt: skip
+
+    return compare
+
+
+def _sparse(pool: Pool, graph: NeighbourGraph) -> Any:
+    def compare(rows: Rows, others: Rows) -> None:
+        # Summed in float64 in the order of the columns, whatever else is in the block.
+        mine, theirs = pool.take(rows).astype(np.float64), pool.take(others).astype(np.float64)
+        products = (mine @ theirs.T).toarray()
+        far = (mine**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1)[None] - 2.0 * products
+        kernel.settle_distances(rows, others, np.maximum(far, 0.0), graph._values, graph.neighbours)
+
+    return compare
+
+
+def _bits(pool: Pool, graph: NeighbourGraph) -> Any:
+    def compare(rows: Rows, others: Rows) -> None:
+        # Counts up to 2**24 are exact in float32.
+        mine, theirs = unpacked(pool, rows), unpacked(pool, others)
+        common = (mine @ theirs.T).astype(np.float64)
+        either = mine.sum(axis=1, dtype=np.float64)[:, None] + theirs.sum(axis=1, dtype=np.float64)[None] - common
+        far = 1.0 - np.divide(common, either, out=np.ones_like(common), where=either > 0)
+        kernel.settle_distances(rows, others, far, graph._values, graph.neighbours)
+
+    return compare
+
+
+def unpacked(pool: Pool, rows: Rows) -> npt.NDArray[np.float32]:
+    """Some rows of a pool of bits as zeros and ones."""
+    words = np.ascontiguousarray(pool.take(rows))
+    return np.unpackbits(words.view(np.uint8), axis=1, count=pool.dimensions).astype(np.float32)
