@@ -67,6 +67,12 @@ class Brain:
             row = self._pool.rows([ask.id])
             self.learner.think(Labels.of([ask.number], row, [True], ask.source == "explore"), held[held != row])
 
+    def thought(self, name: str) -> dict[bool, Proposal]:
+        """What follows either answer to an item, if it was thought of."""
+        if not isinstance(self.learner, ThinkAhead):
+            return {}
+        return self.learner.thought(int(self._pool.rows([name])[0]))
+
     def close(self) -> None:
         """Stop thinking."""
         if isinstance(self.learner, ThinkAhead):

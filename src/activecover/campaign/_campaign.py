@@ -122,6 +122,8 @@ class Campaign:
         self._position = 0
         self._changed: dict[str, None] = {}
         self._wrote = self._stale = self._in_turn = False
+        #: The name of the request whose turn it is.
+        self._request: str | None = None
         self.log = open_log(log)
         try:
             with self._lock, self.log.turn(), _naming(self.log):
@@ -154,10 +156,55 @@ class Campaign:
             items = self._ask_once(k, by)
         return self._waited(k, by) if items is None else items
 
+    def ahead(self, id: str) -> dict[bool, Item]:
+        """What :meth:`answer` will return for either answer to an item, if nobody else asks before.
+
+        Nothing is leased by it. It needs ``think_ahead``, and waits until the thought is there; where an
+        answer was not thought of, or several people are at work, it is missing.
+        """
+        with self._lock:
+            brain, alone = self._brain, self._ledger.active() == 1 and self._ledger.overlap == 1
+        thoughts = brain.thought(id) if brain is not None and alone else {}
+        return {answer: self._foreseen(proposal) for answer, proposal in thoughts.items() if len(proposal)}
+
+    def _foreseen(self, proposal: Proposal) -> Item:
+        row, distance, key = (int(proposal.rows[0]), float(proposal.distances[0]), int(proposal.nearest[0]))
+        nearest = None if key == NO_KEY else self._named(key)
+        source = "explore" if proposal.explored else "learner"
+        name = self.pool.id(row)
+        return Item(name, self.pool.content(row), source, None if np.isnan(distance) else distance, nearest)
+
+    @contextmanager
+    def once(self, request: str) -> Iterator[list[tuple[str, str | None, int | None]]]:
+        """A turn for a request that bears a name; what a request of that name has written before, if any.
+
+        Who does not know whether a request was heard makes it again under the same name. The name is kept
+        with the events themselves, so that this is known after a crash too.
+
+        Examples
+        --------
+        >>> campaign = Campaign(Pool([[0.0], [1.0]]))
+        >>> for _ in range(2):
+        ...     with campaign.once("a name") as written:
+        ...         if not written:
+        ...             campaign.tell("0", True)
+        >>> written
+        [('asked', '0', None), ('told', '0', 1)]
+        """
+        with self._turn():
+            self._request = request
+            try:
+                yield list(self._ledger.requests.get(request, ()))
+            finally:
+                self._request = None
+
     def _waited(self, k: int, by: str) -> list[Item]:
         """What someone gets once the process that runs the learner has something for them."""
+        assert isinstance(self.log, SqlLog)
         deadline = time.monotonic() + self._patience
         while True:
+            # In a turn of its own, which need not be synced.
+            self.log.want(by, k)
             self._wait(by, deadline)
             with self._turn():
                 items = self._ask_once(k, by)
@@ -516,7 +563,8 @@ class Campaign:
             return
         # A clock that is set back must not turn the order of events around.
         stamp = max(self._clock(), self._ledger.last_at)
-        stamped = [{"at": stamp, **event} for event in events]
+        named = {} if self._request is None else {"request": self._request}
+        stamped = [{"at": stamp, **event, **named} for event in events]
         asked = {event["id"] for event in stamped if event["event"] == "asked"}
         for event in stamped:
             # What could not be read again must not be written.
@@ -549,7 +597,7 @@ class Campaign:
 
     def _not_erased(self, asks: list[Ask]) -> list[Ask]:
         gone = self.pool.withdrawn
-        return [ask for ask in asks if not gone[self.pool.rows([ask.id])[0]]] if self.pool.erasures else asks
+        return [ask for ask in asks if not gone[self.pool.rows([ask.id])[0]]] if gone.any() else asks
 
     def _lease_new(self, k: int, by: str) -> list[Ask] | None:
         """Lease up to ``k`` items that nobody has; None where they have to be waited for."""
@@ -595,7 +643,6 @@ class Campaign:
             assert isinstance(self.log, SqlLog)
             events = self._events_of_ready(self._take_ready(self.log, k), by)
             if not events and self._unasked() > 0:
-                self.log.want(by, k)
                 return None
         if len(events) < k and self._unasked() - len(events) <= 0:
             events += self._second_round(k - len(events), by, len(events))
@@ -653,6 +700,9 @@ class Campaign:
         key = self._why.get(name, (0.0, NO_KEY))[1]
         if key == NO_KEY:
             return None
+        return self._named(key)
+
+    def _named(self, key: int) -> str:
         return self.pool.id(key) if key >= 0 else f"known positive {-key} from outside"
 
     # -- the brain, for others -------------------------------------------------------------------
@@ -745,7 +795,7 @@ class Campaign:
 
     def _unlabelled(self) -> int:
         """How many items could still be asked for."""
-        if not self.pool.erasures and not self.pool.withdrawn.any():
+        if not self.pool.withdrawn.any():
             return len(self.pool) - self._ledger.count("positive", "negative") - len(self._known)
         closed = self.pool.withdrawn.copy()
         names = [ask.id for ask in self._ledger.with_state("positive", "negative")]
@@ -758,7 +808,8 @@ class Campaign:
         return self._unlabelled() - int((~self.pool.withdrawn[held]).sum())
 
     def _phase(self) -> str:
-        brain = self._own_brain()
+        # One that thinks ahead would have to drop its thoughts to say it: the ledger knows nearly as well.
+        brain = None if self._think_ahead else self._own_brain()
         if brain is not None:
             return "explore" if brain.learner.exploring(self._held()) else "commit"
         found = self._ledger.count("positive") + len(self._known) + (self._outside is not None)

@@ -74,6 +74,11 @@ class NeighbourGraph:
         """How far the neighbours are."""
         return np.sqrt(self._values) if self._squared else self._values
 
+    def far(self, rows: Rows, places: Rows) -> npt.NDArray[np.float64]:
+        """How far one neighbour of each of some rows is, by its place (from 0)."""
+        found: npt.NDArray[np.float64] = self._values[rows, places]
+        return np.sqrt(found) if self._squared else found
+
     def scale(self, place: int) -> npt.NDArray[np.float64]:
         """How far the neighbour in some place (from 1) is, or the last one where there are fewer.
 

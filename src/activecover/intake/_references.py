@@ -14,7 +14,7 @@ FORMATS = (".ris", ".nbib")
 
 _TAG = {
     ".ris": re.compile(r"([A-Z][A-Z0-9])(?:  -| -(?= |$)) ?(.*)"),
-    ".nbib": re.compile(r"([A-Z]{2,4}) {0,2}-(?: |$)(.*)"),
+    ".nbib": re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}-(?: |$)(.*)"),
 }
 _FIRST = {".ris": "TY", ".nbib": "PMID"}
 #: Where keywords of one's own belong: reference managers show them as tags.

@@ -1,25 +1,43 @@
 """What to ask next: one idea per file, found by name in one registry."""
 
 from activecover.learners._ahead import ThinkAhead
+from activecover.learners._auto import Auto
 from activecover.learners._base import Labels, Learner, Proposal, ranked
 from activecover.learners._catalogue import LEARNERS, make_learner
+from activecover.learners._classifier import ClassifierLearner, Linear
+from activecover.learners._contrast import Contrast, LocalContrast
+from activecover.learners._density import DensityCommit
+from activecover.learners._ens import EfficientSearch
 from activecover.learners._explore import Exploration, FreeRows, stratified_sample
 from activecover.learners._nearest import ExploreCommit, Offline
 from activecover.learners._one_class import OneClass
+from activecover.learners._posterior import KnnPosterior
+from activecover.learners._rocchio import Rocchio
+from activecover.learners._spread import SpreadPosterior
 from activecover.learners._yardsticks import Optimal, Passive
 
 __all__ = [
     "LEARNERS",
+    "Auto",
+    "ClassifierLearner",
+    "Contrast",
+    "DensityCommit",
+    "EfficientSearch",
     "Exploration",
     "ExploreCommit",
     "FreeRows",
+    "KnnPosterior",
     "Labels",
     "Learner",
+    "Linear",
+    "LocalContrast",
     "Offline",
     "OneClass",
     "Optimal",
     "Passive",
     "Proposal",
+    "Rocchio",
+    "SpreadPosterior",
     "ThinkAhead",
     "make_learner",
     "ranked",

@@ -100,6 +100,14 @@ class ThinkAhead:
     def _still_holds(self, guess: _Guess, held: Rows) -> bool:
         return self._erasures == self.inner.pool_.erasures and np.array_equal(np.sort(held), guess.held)
 
+    def thought(self, row: int) -> dict[bool, Proposal]:
+        """What follows either answer to a row, as soon as it is found; nothing for a row that is not thought of."""
+        guess, work = self._guess, self._work
+        if guess is None or work is None or guess.asked.rows[0] != row or guess.answer is not None:
+            return {}
+        work.result()
+        return dict(guess.next)
+
     def untell(self, rows: Any) -> None:
         """Take labels back."""
         self._up_to_date().untell(rows)
@@ -150,7 +158,7 @@ class ThinkAhead:
         if before is not None:
             self._take_in(before)
         learner, row = self.inner, guess.asked.rows
-        if learner.negatives == "none":
+        if learner.negatives == "none" and not learner.ordered:
             # That a row is negative says no more than that it need not be asked for again.
             guess.next[False] = learner.propose(1, np.concatenate([guess.held, row]))
         else:

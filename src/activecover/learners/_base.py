@@ -51,7 +51,8 @@ class Labels:
 class Proposal:
     """Rows to ask for, in order: the first ``explored`` at random, the others by the learner's rule.
 
-    ``unavailable`` says why the rule could not be used, where it could not.
+    ``unavailable`` says why the rule could not be used, where it could not; ``reasons`` say for each row why
+    it is asked for, where a learner has more to say than its name.
     """
 
     rows: Rows
@@ -59,6 +60,7 @@ class Proposal:
     distances: npt.NDArray[np.float64]
     nearest: npt.NDArray[np.int64]
     unavailable: str | None = None
+    reasons: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -183,6 +185,7 @@ class Learner(ABC):
             len(drawn),
             np.concatenate([first.distances, by_rule.distances]),
             np.concatenate([first.nearest, by_rule.nearest]),
+            reasons=None if by_rule.reasons is None else ("drawn at random",) * len(drawn) + by_rule.reasons,
         )
 
     @property

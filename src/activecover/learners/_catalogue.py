@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+from activecover.learners._auto import Auto
 from activecover.learners._base import Learner
+from activecover.learners._classifier import Linear, logistic
+from activecover.learners._contrast import Contrast, LocalContrast
+from activecover.learners._density import DensityCommit
+from activecover.learners._ens import EfficientSearch
 from activecover.learners._nearest import ExploreCommit, Offline
 from activecover.learners._one_class import Grid, OneClass
+from activecover.learners._posterior import KnnPosterior
+from activecover.learners._rocchio import Rocchio
+from activecover.learners._spread import SpreadPosterior
 from activecover.learners._yardsticks import Optimal, Passive
 from activecover.registry import Entry, Registry
 
@@ -83,6 +92,28 @@ for _name, _code, _detector, _grid, _summary in [
             negatives="sample",
         )
     )
+
+# Past the paper. Those without negatives first.
+for _entry in [
+    Entry("density-commit", DensityCommit, "nearest to a positive, scaled by density", code="DC", negatives="none"),
+    Entry("contrast", Contrast, "nearer to a positive than to a negative", code="CT", negatives="all"),
+    Entry("local-contrast", LocalContrast, "the same among a row's neighbours", code="LC", negatives="all"),
+    Entry("knn-posterior", KnnPosterior, "share of positives among labelled neighbours", code="KP", negatives="all"),
+    Entry("spread-posterior", SpreadPosterior, "labels spread over the graph", code="SP", negatives="all"),
+    Entry("rocchio", Rocchio, "towards the positives' mean, away from the negatives'", code="RO", negatives="all"),
+    Entry("linear", Linear, "a linear model, refit on all labels", code="LM", negatives="all"),
+    Entry("logistic", logistic, "logistic regression, refit on all labels", code="LR", negatives="all"),
+    Entry("ens", EfficientSearch, "efficient nonmyopic search; small pools", code="ENS", negatives="all"),
+    Entry("auto", Auto, "a portfolio: rules share the questions by their yield", code="AU", negatives="all"),
+    Entry(
+        "auto-positives",
+        partial(Auto, positives_only=True),
+        "the portfolio of rules that learn from positives alone",
+        code="AP",
+        negatives="none",
+    ),
+]:
+    LEARNERS.add(_entry)
 
 
 def make_learner(name: str | Learner, **parameters: Any) -> Learner:

@@ -2,6 +2,7 @@
 
 from activecover.pool._bits import PackedBits, bits_set
 from activecover.pool._duplicates import duplicate_groups, plain_text
+from activecover.pool._folder import PoolFolder
 from activecover.pool._matrix import Vectors, blocks
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
@@ -11,6 +12,7 @@ __all__ = [
     "LoadedPool",
     "PackedBits",
     "Pool",
+    "PoolFolder",
     "Vectors",
     "as_positive",
     "bits_set",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import math
 import unicodedata
+from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.spatial import cKDTree
 
 from activecover.errors import InputError
+from activecover.pool._bits import bits_set
 from activecover.pool._matrix import blocks
 from activecover.pool._pool import Pool
 
@@ -28,6 +29,7 @@ _SAMPLE = 10_000
 _MOST_CANDIDATES = 1 << 24
 #: Room for rounding in sketches, relative to distance and to length: far more than float64 needs.
 _ROOM = 1e-6
+_NONE = np.zeros(0, np.int64)
 
 
 def duplicate_groups(
@@ -77,18 +79,19 @@ def duplicate_groups(
         if name not in pool.contents:
             raise InputError(f"no content column {name!r} (columns are: {', '.join(pool.contents) or 'none'})")
     groups, first = _begin(pool, earlier)
-    candidates = None if near is None else _candidates(pool, _checked(near, pool), first)
+    search = None if near is None else _search(pool, near)
     seen: dict[bytes, int] = {}
     for row, keys in enumerate(_keys(pool, contents, vectors)):
         if row >= first and not pool.withdrawn[row]:
             same = [seen[key] for key in keys if key in seen]
-            found = next(candidates) if candidates is not None else None
             if same:
                 groups[row] = min(same)
-            elif found is not None and near is not None:
-                groups[row] = _nearest(pool, row, found, groups, near)
+            elif search is not None:
+                groups[row] = search.nearest(row)
+        if search is not None and groups[row] == row and not pool.withdrawn[row]:
+            search.add(row)
         for key in keys:
-            seen.setdefault(key, int(groups[row]))
+            seen[key] = min(seen.get(key, row), int(groups[row]))
     return groups
 
 
@@ -114,13 +117,6 @@ def _begin(pool: Pool, earlier: npt.ArrayLike | None) -> tuple[_Rows, int]:
         raise InputError("earlier groups: give what duplicate_groups returned for the pool's first rows")
     groups[: len(known)] = known
     return groups, len(known)
-
-
-def _checked(near: float, pool: Pool) -> float:
-    most = 1.0 if pool.kind == "bits" else math.inf
-    if not 0 <= near < most:
-        raise InputError(f"near {near!r}: give a distance from 0 and below {most:g}")
-    return near
 
 
 # -- the same -----------------------------------------------------------------------------------------
@@ -159,120 +155,224 @@ def _stored(pool: Pool) -> Iterator[bytes]:
 # -- nearly the same ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Sketch:
-    """A few numbers per row that are never farther apart than the rows are, and how far to look from each."""
-
-    points: npt.NDArray[np.float64]
-    reach: npt.NDArray[np.float64]
-    power: float
-
-
-def _candidates(pool: Pool, near: float, first: int) -> Iterator[_Rows]:
-    """For each row from ``first`` on that is not erased, every row that may be within ``near``, and others."""
-    rows = np.flatnonzero(~pool.withdrawn)
-    if not len(rows):
-        return
-    sketch = {"dense": _dense_sketch, "sparse": _sparse_sketch, "bits": _bit_sketch}[pool.kind](pool, rows, near)
-    tree = cKDTree(sketch.points)
-    step = max(16, min(1024, _MOST_CANDIDATES // len(rows)))
-    for start in range(int(np.searchsorted(rows, first)), len(rows), step):
-        block = slice(start, start + step)
-        for found in tree.query_ball_point(sketch.points[block], sketch.reach[block], p=sketch.power):
-            yield rows[found]
+def _search(pool: Pool, near: float) -> _Search:
+    most = 1.0 if pool.kind == "bits" else math.inf
+    if not 0 <= near < most:
+        raise InputError(f"near {near!r}: give a distance from 0 and below {most:g}")
+    kinds: dict[str, type[Any]] = {"dense": _DenseSearch, "sparse": _SparseSearch, "bits": _BitSearch}
+    search: _Search = kinds[pool.kind](pool, near)
+    return search
 
 
-def _nearest(pool: Pool, row: int, found: _Rows, groups: _Rows, near: float) -> int:
-    """The first row of the group that a row joins, from candidates; the row itself if there is none."""
-    before = np.sort(found[found < row])
-    firsts = before[groups[before] == before]
-    if not len(firsts):
-        return row
-    distances = _DISTANCES[pool.kind](pool.vectors, row, firsts)
-    best = int(distances.argmin())
-    return int(firsts[best]) if distances[best] <= near else row
+class _Search(ABC):
+    """First rows of groups, and which of them is nearest to a row, if one is near enough.
 
-
-def _dense_sketch(pool: Pool, rows: _Rows, near: float) -> _Sketch:
-    """Coordinates along the directions of most variance, and the length of what is left."""
-    sample = np.asarray(pool.vectors[rows[:: max(1, len(rows) // _SAMPLE)]], np.float64)
-    middle = sample.mean(axis=0)
-    count = min(_SKETCH, pool.dimensions)
-    _, directions = np.linalg.eigh((sample - middle).T @ (sample - middle))
-    directions = directions[:, -count:]
-    points = np.empty((len(rows), count + 1))
-    longest = 0.0
-    for block in blocks(len(rows), pool.dimensions * 8):
-        part = np.asarray(pool.vectors[rows[block]], np.float64) - middle
-        points[block, :count] = part @ directions
-        squares = (part**2).sum(axis=1)
-        points[block, count] = np.sqrt(np.maximum(squares - (points[block, :count] ** 2).sum(axis=1), 0))
-        longest = max(longest, float(np.sqrt(squares.max())))
-    return _Sketch(points, np.full(len(rows), near * (1 + _ROOM) + _ROOM * longest), 2)
-
-
-def _sparse_sketch(pool: Pool, rows: _Rows, near: float) -> _Sketch:
-    """The columns in a few sets of about equal weight: the length of each row's part in each set."""
-    chosen = pool.vectors[rows].astype(np.float64)
-    squares = chosen.multiply(chosen).tocsr()
-    sets = _sets(np.asarray(squares.sum(axis=0)).ravel())
-    points = np.sqrt((squares @ sets).toarray())
-    longest = float(np.sqrt((points**2).sum(axis=1)).max())
-    return _Sketch(points, np.full(len(rows), near * (1 + _ROOM) + _ROOM * longest), 2)
-
-
-def _bit_sketch(pool: Pool, rows: _Rows, near: float) -> _Sketch:
-    """How many bits are set in each of a few sets: they differ by no more bits than the rows do.
-
-    If two rows with a and b bits, h of them in one only, have a distance h / (a + b + h) * 2 of at most t,
-    then b is at most a / (1 - t) and h at most a * t / (1 - t).
+    A subclass finds candidates, which may be too many but never too few, and measures exactly.
     """
-    counts = np.zeros(pool.dimensions)
-    for block in blocks(len(rows), pool.dimensions):
-        counts += _unpacked(pool.vectors[rows[block]], pool.dimensions).sum(axis=0)
-    sets = _sets(counts).toarray()
-    points = np.empty((len(rows), sets.shape[1]))
-    for block in blocks(len(rows), pool.dimensions * 8):
-        points[block] = _unpacked(pool.vectors[rows[block]], pool.dimensions).astype(np.float64) @ sets
-    reach = points.sum(axis=1) * near / (1 - near)
-    return _Sketch(points, reach * (1 + _ROOM) + _ROOM, 1)
+
+    def __init__(self, pool: Pool, near: float) -> None:
+        self._pool, self._near, self._vectors = pool, near, pool.vectors
+
+    def nearest(self, row: int) -> int:
+        """The first row that is nearest to a row, within reach (ties: the lower one); else the row itself."""
+        firsts = self._candidates(row)
+        if not len(firsts):
+            return row
+        distances = self._distances(row, firsts)
+        best = int(distances.argmin())
+        return int(firsts[best]) if distances[best] <= self._near else row
+
+    @abstractmethod
+    def add(self, row: int) -> None:
+        """Take in the first row of a group; rows come in ascending order."""
+
+    @abstractmethod
+    def _candidates(self, row: int) -> _Rows:
+        """All first rows that may be near enough, ascending."""
+
+    @abstractmethod
+    def _distances(self, row: int, others: _Rows) -> npt.NDArray[np.float64]:
+        """Distances as the frontier defines them, to the last bit."""
 
 
-def _sets(weights: npt.NDArray[np.float64]) -> Any:
-    """Which of a few sets each column is in, the heaviest spread over all of them."""
-    sets = np.empty(len(weights), np.int64)
-    sets[np.argsort(-weights, kind="stable")] = np.arange(len(weights)) % _SKETCH
-    places = (np.arange(len(weights)), sets)
-    return sparse.csr_array((np.ones(len(weights)), places), shape=(len(weights), _SKETCH))
+class _DenseSearch(_Search):
+    """A k-d tree over a few numbers per row that are never farther apart than the rows are.
+
+    Those are the coordinates along the directions of most variance, and the length of what is left.
+    """
+
+    def __init__(self, pool: Pool, near: float) -> None:
+        super().__init__(pool, near)
+        self._rows = np.flatnonzero(~pool.withdrawn)
+        self._is_first = np.zeros(len(pool), bool)
+        self._block = range(0)
+        self._found: Any = []
+        if len(self._rows):
+            self._points, longest = self._sketch()
+            self._reach = near * (1 + _ROOM) + _ROOM * longest
+            self._tree = cKDTree(self._points)
+
+    def add(self, row: int) -> None:
+        self._is_first[row] = True
+
+    def _candidates(self, row: int) -> _Rows:
+        at = int(np.searchsorted(self._rows, row))
+        if at not in self._block:
+            # Many at a time, but not so many that a pool of nothing but duplicates would fill the memory.
+            step = max(16, min(1024, _MOST_CANDIDATES // len(self._rows)))
+            self._block = range(at, at + step)
+            self._found = self._tree.query_ball_point(self._points[at : at + step], self._reach, return_sorted=True)
+        found = self._rows[self._found[at - self._block.start]]
+        return np.asarray(found[self._is_first[found]])
+
+    def _distances(self, row: int, others: _Rows) -> npt.NDArray[np.float64]:
+        differences = np.asarray(self._vectors[others], np.float64) - np.asarray(self._vectors[row], np.float64)
+        return np.asarray(np.sqrt((differences**2).sum(axis=1)))
+
+    def _sketch(self) -> tuple[npt.NDArray[np.float64], float]:
+        """The numbers of each row, and the length of the longest."""
+        rows, width = self._rows, self._pool.dimensions
+        sample = np.asarray(self._vectors[rows[:: max(1, len(rows) // _SAMPLE)]], np.float64)
+        middle = sample.mean(axis=0)
+        count = min(_SKETCH, width)
+        directions = np.linalg.eigh((sample - middle).T @ (sample - middle))[1][:, -count:]
+        points = np.empty((len(rows), count + 1))
+        longest = 0.0
+        for block in blocks(len(rows), width * 8):
+            part = np.asarray(self._vectors[rows[block]], np.float64) - middle
+            points[block, :count] = part @ directions
+            squares = (part**2).sum(axis=1)
+            points[block, count] = np.sqrt(np.maximum(squares - (points[block, :count] ** 2).sum(axis=1), 0))
+            longest = max(longest, float(np.sqrt(squares.max())))
+        return points, longest
 
 
-def _dense_distances(stored: Any, row: int, others: _Rows) -> npt.NDArray[np.float64]:
-    differences = np.asarray(stored[others], np.float64) - np.asarray(stored[row], np.float64)
-    return np.asarray(np.sqrt((differences**2).sum(axis=1)))
+class _ListSearch(_Search):
+    """For each column the first rows that have it.
+
+    A row that has none of another's rarest columns lies at least as far from it as these alone make it.
+    So only rows are candidates that have one of just so many of the rarest columns that this is too far.
+    """
+
+    def __init__(self, pool: Pool, near: float) -> None:
+        super().__init__(pool, near)
+        self._having: dict[int, array[int]] = {}
+        self._all = array("q")
+        self._rank = np.argsort(np.argsort(self._column_counts(), kind="stable"), kind="stable")
+
+    def add(self, row: int) -> None:
+        self._all.append(row)
+        for column in self._columns(row).tolist():
+            self._having.setdefault(column, array("q")).append(row)
+
+    def _candidates(self, row: int) -> _Rows:
+        columns = self._columns(row)
+        columns = columns[np.argsort(self._rank[columns])]
+        count = self._enough(row, columns)
+        if count is None:
+            return np.array(self._all, np.int64)
+        lists = [self._having[column] for column in columns[:count].tolist() if column in self._having]
+        if not lists:
+            return _NONE
+        return self._possible(row, np.unique(np.concatenate([np.array(rows, np.int64) for rows in lists])))
+
+    @abstractmethod
+    def _possible(self, row: int, others: _Rows) -> _Rows:
+        """Those of some rows that a quick look does not rule out."""
+
+    @abstractmethod
+    def _column_counts(self) -> npt.NDArray[np.int64]:
+        """In how many rows each column is."""
+
+    @abstractmethod
+    def _columns(self, row: int) -> _Rows:
+        """The columns that a row has."""
+
+    @abstractmethod
+    def _enough(self, row: int, columns: _Rows) -> int | None:
+        """How many of a row's columns, from the first on, put it too far from rows without them; None: all don't."""
 
 
-def _sparse_distances(stored: Any, row: int, others: _Rows) -> npt.NDArray[np.float64]:
-    mine = stored[np.full(len(others), row)].astype(np.float64)
-    differences = sparse.csr_array(stored[others].astype(np.float64) - mine)
-    differences.sort_indices()
-    result = np.zeros(len(others))
-    for place in range(len(others)):
-        values = differences.data[differences.indptr[place] : differences.indptr[place + 1]]
-        if len(values):
-            # One after the other, as the frontier sums them.
-            result[place] = np.cumsum(values**2)[-1]
-    return np.sqrt(result)
+class _SparseSearch(_ListSearch):
+    """Without some columns of a row another one is at least as far from it as those are long."""
+
+    def __init__(self, pool: Pool, near: float) -> None:
+        super().__init__(pool, near)
+        self._scattered = np.zeros(pool.dimensions)
+        self._squares = np.array([float((self._values(row) ** 2).sum()) for row in range(len(pool))])
+
+    def _column_counts(self) -> npt.NDArray[np.int64]:
+        return np.bincount(self._vectors.indices, minlength=self._pool.dimensions)
+
+    def _columns(self, row: int) -> _Rows:
+        return np.asarray(self._vectors.indices[self._vectors.indptr[row] : self._vectors.indptr[row + 1]], np.int64)
+
+    def _values(self, row: int) -> npt.NDArray[np.float64]:
+        return np.asarray(self._vectors.data[self._vectors.indptr[row] : self._vectors.indptr[row + 1]], np.float64)
+
+    def _enough(self, row: int, columns: _Rows) -> int | None:
+        lengths = np.sqrt(np.cumsum(self._values(row)[np.searchsorted(self._columns(row), columns)] ** 2))
+        beyond = np.flatnonzero(lengths > self._near * (1 + _ROOM))
+        return int(beyond[0]) + 1 if len(beyond) else None
+
+    def _possible(self, row: int, others: _Rows) -> _Rows:
+        self._scattered[self._columns(row)] = self._values(row)
+        products = self._vectors[others] @ self._scattered
+        self._scattered[self._columns(row)] = 0
+        lengths = self._squares[row] + self._squares[others]
+        estimates = lengths - 2 * products
+        return np.asarray(others[estimates <= self._near**2 + _ROOM * (lengths + self._near**2)])
+
+    def _distances(self, row: int, others: _Rows) -> npt.NDArray[np.float64]:
+        return np.array([self._distance(row, other) for other in others.tolist()])
+
+    def _distance(self, row: int, other: int) -> float:
+        columns, values = self._columns(other), self._values(other)
+        mine = self._columns(row)
+        union = np.union1d(mine, columns)
+        differences = np.zeros(len(union))
+        differences[np.searchsorted(union, mine)] = self._values(row)
+        differences[np.searchsorted(union, columns)] -= values
+        # One after the other, as the frontier sums them.
+        return float(np.sqrt(np.cumsum(differences**2)[-1])) if len(union) else 0.0
 
 
-def _bit_distances(stored: Any, row: int, others: _Rows) -> npt.NDArray[np.float64]:
-    dimensions = stored.shape[1] * 64
-    common = _unpacked(stored[others] & stored[row], dimensions).sum(axis=1, dtype=np.int64)
-    union = _unpacked(stored[others] | stored[row], dimensions).sum(axis=1, dtype=np.int64)
-    return np.asarray((union - common) / np.maximum(union, 1))
+class _BitSearch(_ListSearch):
+    """Two rows within t have at least 1 - t of either's bits in common."""
+
+    def __init__(self, pool: Pool, near: float) -> None:
+        super().__init__(pool, near)
+        self._bits = np.concatenate([_ones(self._vectors[block]) for block in blocks(len(pool), pool.dimensions)])
+
+    def _possible(self, row: int, others: _Rows) -> _Rows:
+        mine, theirs = self._bits[row], self._bits[others]
+        share = np.minimum(mine, theirs) / np.maximum(mine, theirs)
+        return np.asarray(others[share >= (1 - self._near) * (1 - _ROOM)])
+
+    def _column_counts(self) -> npt.NDArray[np.int64]:
+        counts = np.zeros(self._pool.dimensions, np.int64)
+        for block in blocks(len(self._pool), self._pool.dimensions):
+            counts += _unpacked(self._vectors[block])[:, : self._pool.dimensions].sum(axis=0, dtype=np.int64)
+        return counts
+
+    def _columns(self, row: int) -> _Rows:
+        return bits_set(self._vectors[row], self._pool.dimensions)
+
+    def _enough(self, row: int, columns: _Rows) -> int | None:
+        # A row without bits is near to its like only, which no list has.
+        return math.floor(self._near * len(columns) * (1 + _ROOM)) + 1 if len(columns) else None
+
+    def _distances(self, row: int, others: _Rows) -> npt.NDArray[np.float64]:
+        common = _ones(self._vectors[others] & self._vectors[row])
+        union = _ones(self._vectors[others] | self._vectors[row])
+        return np.asarray((union - common) / np.maximum(union, 1))
 
 
-def _unpacked(words: Any, dimensions: int) -> npt.NDArray[np.uint8]:
-    return np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, count=dimensions)
+def _ones(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    if hasattr(np, "bitwise_count"):
+        return np.asarray(np.bitwise_count(words).sum(axis=1, dtype=np.int64))
+    return np.asarray(_unpacked(words).sum(axis=1, dtype=np.int64))
 
 
-_DISTANCES = {"dense": _dense_distances, "sparse": _sparse_distances, "bits": _bit_distances}
+def _unpacked(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    return np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1)

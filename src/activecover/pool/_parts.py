@@ -36,13 +36,13 @@ class Part:
 
 
 def array_header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """The beginning of an ``.npy`` file, always of the same length.
+    r"""The beginning of an ``.npy`` file, always of the same length.
 
     Examples
     --------
     >>> header = array_header("<f4", (3, 2))
     >>> len(header), header[:6], header[10:].decode().rstrip()
-    (128, b'\\x93NUMPY', "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }")
+    (128, b'\x93NUMPY', "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }")
     """
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode()
     room = HEADER - 10
@@ -63,37 +63,41 @@ class Appender:
     """
 
     def __init__(self, path: Path, start: int, known: Part) -> None:
-        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+b", BLOCK)
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            self._file.truncate(start + known.size)
+            os.ftruncate(self._handle, start + known.size)
             whole = known.size // BLOCK
             self._blocks, self._size = known.blocks[:whole], whole * BLOCK
             self._hash = _hash()
-            self._file.seek(start + self._size)
-            self._count(self._file.read(known.size - self._size))
-            self._file.seek(start + known.size)
+            self._count(os.pread(self._handle, known.size - self._size, start + self._size))
         except BaseException:
-            self._file.close()
+            self.close()
             raise
+        # Small pieces are gathered; by hand, as a file object would write again when it is closed after an error.
+        self._waiting, self._end = bytearray(), start + known.size
 
     def write(self, data: bytes) -> None:
         """Add bytes."""
-        self._file.write(data)
         self._count(data)
+        self._waiting += data
+        if len(self._waiting) >= BLOCK:
+            self._flush()
 
-    def finish(self, header: bytes = b"") -> Part:
-        """Bring it to the disk, with a header where one is given, and say what the file holds now."""
-        self._file.flush()
-        if header:
-            os.pwrite(self._file.fileno(), header, 0)
-        os.fsync(self._file.fileno())
-        self.close()
+    def finish(self) -> Part:
+        """Bring it to the disk, and say what the file holds now."""
+        self._flush()
+        os.fsync(self._handle)
         last = [self._hash.hexdigest()] if self._size % BLOCK else []
         return Part(self._size, self._blocks + last)
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
+        os.close(self._handle)
+
+    def _flush(self) -> None:
+        _write_at(self._handle, self._waiting, self._end)
+        self._end += len(self._waiting)
+        self._waiting = bytearray()
 
     def _count(self, data: bytes) -> None:
         view = memoryview(data)
@@ -107,15 +111,23 @@ class Appender:
             view = view[len(piece) :]
 
 
-def write_part(path: Path, chunks: Iterable[bytes], header: bytes = b"") -> Part:
-    """Write a whole file, from pieces."""
-    file = Appender(path, len(header), Part())
+def add_to(path: Path, start: int, known: Part, chunks: Iterable[bytes]) -> Part:
+    """Add pieces to the end of a file, on the disk, and say what it holds then."""
+    file = Appender(path, start, known)
     try:
         for chunk in chunks:
             file.write(chunk)
-        return file.finish(header)
+        return file.finish()
     finally:
         file.close()
+
+
+def write_header(path: Path, header: bytes) -> None:
+    """Put a header in the room that was left for it."""
+    with path.open("r+b") as file:
+        file.write(header)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def overwrite(path: Path, start: int, part: Part, spans: Iterable[tuple[int, bytes]]) -> Part:
@@ -282,7 +294,7 @@ def _block_hash(handle: int, start: int, part: Part, number: int) -> str:
     return digest.hexdigest()
 
 
-def _write_at(handle: int, data: bytes, place: int) -> None:
+def _write_at(handle: int, data: bytes | bytearray, place: int) -> None:
     view = memoryview(data)
     while len(view):
         done = os.pwrite(handle, view, place)

@@ -73,6 +73,8 @@ class Pool:
         self._withdrawn = np.zeros(len(self), bool)
         #: How often rows were erased: who keeps a copy of ``withdrawn`` sees by it that the copy is old.
         self.erasures = 0
+        #: What was derived from all rows together (density, say), by name; it outlives rows that are erased later.
+        self.statistics: dict[str, Any] = {}
         self._names: list[str] | None = None
         self._index: dict[str, int] | None = None
         if ids is not None:
@@ -200,6 +202,7 @@ class Pool:
         copy._matrix = self._matrix.copy()
         copy._withdrawn = self._withdrawn.copy()
         copy.contents = {name: list(values) for name, values in self.contents.items()}
+        copy.statistics = {name: value.copy() for name, value in self.statistics.items()}
         copy.withdraw(rows)
         return copy
 

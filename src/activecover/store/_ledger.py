@@ -62,6 +62,7 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "by": _text,
     "note": _text,
     "nearest": _text,
+    "request": _text,
     "overlap": lambda value: _count(value) and value >= 1,
     "probability": _time,
     "open": lambda value: value is None or _count(value),
@@ -87,6 +88,8 @@ class Ask:
     opinions: dict[str, bool] = field(default_factory=dict)
     #: Who else has it, for an opinion of their own, and until when.
     also: dict[str, float | None] = field(default_factory=dict)
+    #: Who decided between opinions that differ.
+    judge: str | None = None
     #: Who would rather not give a second opinion on it, as long as there is anything else.
     declined: set[str] = field(default_factory=set)
     note: str | None = None
@@ -126,6 +129,8 @@ class Ledger:
         #: Rows and hashes of the pool when it last grew.
         self.grown: Event | None = None
         self.last_at = 0.0
+        #: What each request that bears a name has written: kind, item, label.
+        self.requests: dict[str, list[tuple[str, str | None, int | None]]] = {}
         # Dictionaries as ordered sets: the latest decision is last, and any one can be dropped at once.
         self._decisions: dict[tuple[str, str], None] = {}
         self._in_state: dict[State, dict[str, Ask]] = {state: {} for state in get_args(State)}
@@ -138,6 +143,9 @@ class Ledger:
         self.last_at = max(self.last_at, event.get("at", 0.0))
         if "by" in event and event.get("why") != "expired":
             self.people[event["by"]] = self.last_at
+        if "request" in event:
+            written = (event["event"], event.get("id"), event.get("label"))
+            self.requests.setdefault(event["request"], []).append(written)
         getattr(self, f"_on_{event['event']}")(event)
 
     def check(self, event: Event) -> None:
@@ -212,12 +220,14 @@ class Ledger:
             # One opinion is enough, and the latest is it: whoever had one before has none to take back.
             self._undecide(ask.id)
             ask.opinions.clear()
+        self._unjudge(ask)
         ask.opinions[event["by"]] = label
         ask.note = event.get("note", ask.note)
         self._decide(event, self._verdict(ask))
 
     def _on_adjudicated(self, event: Event) -> None:
         self._decide(event, "positive" if event["label"] else "negative")
+        self.asks[event["id"]].judge = event["by"]
 
     def _on_shared(self, event: Event) -> None:
         self.asks[event["id"]].also[event["by"]] = event.get("expires")
@@ -245,12 +255,16 @@ class Ledger:
         if self.overlap == 1:
             self._undecide(ask.id)
             ask.opinions.clear()
-        self._decisions.pop((ask.id, event["by"]), None)
-        opinion = ask.opinions.pop(event["by"], None)
-        if ask.opinions and opinion is None:
-            # Taken back by who had decided between the others.
+        if ask.judge == event["by"]:
+            # Taken back by who had decided between opinions; those stand, their own one too.
+            self._unjudge(ask)
             self._move(ask, self._verdict(ask))
-        elif ask.opinions:
+            self.changes += was_settled
+            return
+        self._unjudge(ask)
+        self._decisions.pop((ask.id, event["by"]), None)
+        ask.opinions.pop(event["by"], None)
+        if ask.opinions:
             # The others' opinions stand; this person is to say again.
             ask.also[event["by"]] = event.get("expires")
             self._move(ask, self._verdict(ask))
@@ -288,12 +302,23 @@ class Ledger:
     def _decide(self, event: Event, state: State) -> None:
         ask = self.asks[event["id"]]
         was = ask.state
+        if was in ("skipped", "unsure"):
+            # Whoever put it aside has nothing left to take back.
+            self._decisions.pop((ask.id, ask.by), None)
         ask.also.pop(event["by"], None)
         self._move(ask, state)
         ask.by = event["by"]
         self._decisions.pop((ask.id, event["by"]), None)
         self._decisions[ask.id, event["by"]] = None
         self.changes += was != state and ("positive" in (was, state) or "negative" in (was, state))
+
+    def _unjudge(self, ask: Ask) -> None:
+        """The opinions count again, and not what someone decided between them."""
+        judge, ask.judge = ask.judge, None
+        if judge is not None:
+            self._decisions.pop((ask.id, judge), None)
+            if judge in ask.opinions:
+                self._decisions[ask.id, judge] = None
 
     def _undecide(self, name: str) -> None:
         for who in (*self.asks[name].opinions, self.asks[name].by):

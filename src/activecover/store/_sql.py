@@ -331,8 +331,8 @@ class SqlLog(EventLog):
         """How many proposals are waited for, and how many wait to be taken."""
         asked = sa.select(sa.func.sum(wanted.c.amount)).where(wanted.c.campaign == self.number)
         there = sa.select(sa.func.count()).select_from(ready).where(ready.c.campaign == self.number)
-        ((waited, waiting),) = self._fetch(sa.select(asked.scalar_subquery(), there.scalar_subquery()))
-        return int(waited or 0), int(waiting or 0)
+        counts = self._fetch(sa.select(asked.scalar_subquery(), there.scalar_subquery()))[0]
+        return int(counts[0] or 0), int(counts[1] or 0)
 
     def close(self) -> None:
         with self._thread:
@@ -420,7 +420,7 @@ class SqlLog(EventLog):
         if self._turn_lock is not None:
             self._turn_lock.unlock()
 
-    def _fetch(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+    def _fetch(self, query: sa.Select[Any]) -> list[Any]:
         """Read, in a turn or outside; a connection found dead is replaced, once."""
         with self._thread, _clearly(self.store):
             self._check()

@@ -182,6 +182,9 @@ def _check_privacy(scene: _Scene) -> None:
     if learner.negatives == "all":
         return
     told: list[Labels] = []
+    # Statistics of the whole pool are taken before anything is erased, and stay.
+    whole = Pool(scene.vectors)
+    scene.begin(whole)
     for _ in range(10):
         proposal = learner.propose(4)
         labels = scene.answer(proposal.rows, proposal.explored, 4 * len(told))
@@ -191,6 +194,6 @@ def _check_privacy(scene: _Scene) -> None:
         gone = ~all_labels.positive
         if learner.negatives == "sample":
             gone &= ~all_labels.sampled
-        rebuilt = scene.begin(Pool(scene.vectors).without(all_labels.rows[gone]))
+        rebuilt = scene.begin(whole.without(all_labels.rows[gone]))
         rebuilt.tell(all_labels)
         assert _order(rebuilt) == _order(learner), "the learner read the vector of a negative that it must not know"

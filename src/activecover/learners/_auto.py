@@ -1,0 +1,332 @@
+"""The portfolio: every question goes to one of several rules, by what their questions have brought lately."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from activecover.errors import InputError, NotAvailable
+from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows
+from activecover.learners._classifier import Linear
+from activecover.learners._contrast import Contrast, LocalContrast
+from activecover.learners._density import DensityCommit
+from activecover.learners._explore import FreeRows
+from activecover.learners._nearest import ExploreCommit
+from activecover.learners._posterior import KnnPosterior
+from activecover.learners._rocchio import Rocchio
+from activecover.learners._spread import SpreadPosterior
+
+Credits = npt.NDArray[np.bool_]
+Yields = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+
+#: What a portfolio can consist of.
+RULES: Mapping[str, Callable[..., Learner]] = {
+    "explore-commit": ExploreCommit,
+    "density-commit": DensityCommit,
+    "contrast": Contrast,
+    "local-contrast": LocalContrast,
+    "knn-posterior": KnnPosterior,
+    "spread-posterior": SpreadPosterior,
+    "rocchio": Rocchio,
+    "linear": Linear,
+}
+#: What it consists of. The yield that is expected of each before it has been tried decides little but the first batch.
+ALL_LABELS: Mapping[str, float] = {
+    "explore-commit": 0.25,
+    "density-commit": 0.35,
+    "local-contrast": 0.5,
+    "knn-posterior": 0.5,
+    "spread-posterior": 0.5,
+    "rocchio": 0.25,
+    "linear": 0.25,
+}
+POSITIVES_ONLY: Mapping[str, float] = {"explore-commit": 0.35, "density-commit": 0.5}
+UNTRIED = 0.35
+
+#: The share of questions that goes to any rule, or to a random row, by lot: nothing is ever given up for good.
+EXPLORATION = 0.05
+#: How many labels the expected yield is worth.
+PRIOR_LABELS = 8.0
+#: Yields are counted over about the last quarter of the learner's questions, and these at least.
+MEMORY, LEAST_MEMORY = 0.25, 20.0
+#: Rules are ranked anew when a sixth more labels have come, or a thousandth of the pool.
+RENEWAL, POOL_SHARE = 6, 1000
+_LOTS = 16
+
+
+class Auto(Learner):
+    """A portfolio of rules, each with a share of the questions that follows from its yield.
+
+    For every question each rule draws a plausible yield, given what its questions have brought lately
+    (Thompson sampling), and the highest draw decides which rule's best row is asked. One question in
+    twenty goes to a rule, or to a random row, by lot. The draws are keyed by the seed and the number of
+    the question, so that a proposal is a function of the labels.
+
+    *Who gets the credit.* The log does not say which rule a row came from. With all labels, the rules
+    are ranked at fixed numbers of labels, and a row counts for every rule that had it near its top
+    then: rules that agree share the credit, and a rule is judged by rows that others chose, too. With
+    ``positives_only`` that would need the vectors of negatives; there the row counts for the rule that
+    the draws give to its number (in batches these may differ a little from those at the time of asking,
+    as the labels before it are known by then).
+
+    Parameters
+    ----------
+    explore : int or sequence of int
+        How many rows to label at random first, or which.
+    positives_only : bool
+        Use rules that learn from positives alone. That a question brought no positive is counted; the
+        row's vector is not used.
+    rules : sequence of str, optional
+        The rules to choose from, of :data:`RULES`.
+
+    References
+    ----------
+    Chapelle, O. and Li, L. (2011). An empirical evaluation of Thompson sampling. NeurIPS.
+    Baram, Y., El-Yaniv, R. and Luz, K. (2004). Online choice of active learning algorithms. JMLR 5.
+
+    Examples
+    --------
+    >>> from activecover.pool import Pool
+    >>> learner = Auto(explore=[0, 1], positives_only=True).begin(Pool([[0.0], [5.0], [1.0], [5.5]]))
+    >>> learner.tell(Labels.of([0, 1], [0, 1], [True, False], True))
+    >>> proposal = learner.propose(1)
+    >>> proposal.rows, proposal.reasons
+    (array([2]), ('density-commit, rank 1; its yield lately 50 %',))
+    """
+
+    ordered: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        explore: int | Sequence[int] = 100,
+        positives_only: bool = False,
+        rules: Sequence[str] | None = None,
+    ) -> None:
+        self.explore = explore
+        self.positives_only = positives_only
+        self.rules = rules
+
+    @property
+    def negatives(self) -> Negatives:  # type: ignore[override]
+        """What the portfolio learns from."""
+        return "none" if self.positives_only else "all"
+
+    def _reset(self) -> None:
+        expected = self._portfolio()
+        self.names_ = list(expected)
+        self._expected = np.array(list(expected.values()))
+        self.rules_ = [
+            RULES[name](explore=0).begin(self.pool_, seed=self.seed_, outside=self.outside_) for name in self.names_
+        ]
+        self._credits: list[Credits] = []
+        self._outcomes: list[npt.NDArray[np.bool_]] = []
+        self._asked = 0
+        self._tops: list[Rows] | None = None
+        self._renewal = 0
+        self._standing: Yields | None = None
+        self._since: dict[int, None] = {}
+
+    def _portfolio(self) -> Mapping[str, float]:
+        known = POSITIVES_ONLY if self.positives_only else ALL_LABELS
+        if self.rules is None:
+            return known
+        wrong = [name for name in self.rules if name not in RULES]
+        if wrong or not self.rules or len(set(self.rules)) != len(self.rules):
+            names = ", ".join(RULES)
+            raise InputError(f"rules {list(self.rules)!r}: give some of {names}, each once")
+        if self.positives_only and any(RULES[name].negatives != "none" for name in self.rules):  # type: ignore[attr-defined]
+            raise InputError(f"rules {list(self.rules)!r}: not all of them learn from positives only")
+        return {name: known.get(name, UNTRIED) for name in self.rules}
+
+    def _ready(self) -> bool:
+        return any(rule._ready() for rule in self.rules_)
+
+    def _grow(self) -> None:
+        if not self.positives_only:
+            self._refold()
+            return
+        # By number, credit does not depend on the rows.
+        for rule in self.rules_:
+            rule.extend()
+
+    # Folding.
+
+    def _fold(self, labels: Labels) -> None:
+        at = 0
+        while at < len(labels):
+            sampled = bool(labels.sampled[at])
+            change = np.flatnonzero(labels.sampled[at:] != sampled)
+            stop = at + int(change[0]) if len(change) else len(labels)
+            if not sampled:
+                stop = min(stop, at + self._room())
+            part = labels.take(slice(at, stop))
+            if not sampled:
+                self._credit(part)
+            for rule in self.rules_:
+                rule.tell(part)
+            at = stop
+
+    def _room(self) -> int:
+        """How many labels may follow until the rules are ranked again; they are, if that is now."""
+        if self._tops is None or self._asked >= self._renewal:
+            step = max(1, self._asked // RENEWAL, len(self.pool_) // POOL_SHARE)
+            self._tops = [] if self.positives_only else [self._top(rule, 2 * step) for rule in self.rules_]
+            self._renewal = self._asked + step
+            self._standing = self._yields()
+            self._since = {}
+        return self._renewal - self._asked
+
+    def _top(self, rule: Learner, k: int) -> Rows:
+        free = rule._free(())
+        try:
+            return rule._rank(min(k, free.count), free).rows if rule._ready() else np.zeros(0, np.int64)
+        except NotAvailable:
+            return np.zeros(0, np.int64)
+
+    def _credit(self, labels: Labels) -> None:
+        if self.positives_only:
+            drawn = self._draw(labels.numbers, self._valid_standing())
+            credits = drawn[:, None] == np.arange(len(self.rules_))[None]
+        else:
+            assert self._tops is not None
+            credits = np.stack([np.isin(labels.rows, top) for top in self._tops], axis=1)
+        self._credits.append(credits)
+        self._outcomes.append(labels.positive)
+        self._since.update(dict.fromkeys(labels.rows.tolist()))
+        self._asked += len(labels)
+
+    def _unfold(self, gone: Labels) -> None:
+        self._last = max((number for number, _, _ in self._told.values()), default=np.iinfo(np.int64).min)
+        recent = list(self._since)
+        if gone.sampled.any() or self._asked >= self._renewal or not set(gone.rows.tolist()) <= set(recent):
+            self._refold()
+            return
+        # The rules were ranked before the first of these labels, so that nothing else depends on them.
+        kept = ~np.isin(np.array(recent, np.int64), gone.rows)
+        credits, outcomes = np.concatenate(self._credits), np.concatenate(self._outcomes)
+        stays = np.concatenate([np.ones(len(outcomes) - len(recent), bool), kept])
+        self._credits, self._outcomes = [credits[stays]], [outcomes[stays]]
+        self._since = {row: None for row, keep in zip(recent, kept.tolist(), strict=True) if keep}
+        self._asked -= len(gone)
+        for rule in self.rules_:
+            rule.untell(gone.rows)
+
+    # Choosing.
+
+    def yields(self) -> dict[str, float]:
+        """What share of each rule's questions has brought a positive lately, expectations included."""
+        means, _ = self._yields()
+        return dict(zip(self.names_, means.tolist(), strict=True))
+
+    def _yields(self) -> Yields:
+        """The mean yield of each rule, and how many labels it rests on."""
+        labels, found = np.full(len(self.rules_), PRIOR_LABELS), PRIOR_LABELS * self._expected
+        if self._asked:
+            credits, outcomes = np.concatenate(self._credits), np.concatenate(self._outcomes)
+            age = np.arange(len(outcomes))[::-1]
+            weights = np.exp(-age / (LEAST_MEMORY + MEMORY * len(outcomes)))
+            labels = labels + weights @ credits
+            found = found + (weights * outcomes) @ credits
+        return found / labels, labels
+
+    def _valid_standing(self) -> Yields:
+        """The yields that decide.
+
+        Where credit goes by number they hold until the next renewal, so that the draws at the time of
+        asking can be made again when the label comes.
+        """
+        if self.positives_only and self._standing is not None and self._asked < self._renewal:
+            return self._standing
+        return self._yields()
+
+    def _draw(self, numbers: Rows, standing: Yields) -> npt.NDArray[np.int64]:
+        """Which rule each question goes to; the number of rules stands for a random row."""
+        means, labels = standing
+        lots = self._lots(numbers)
+        count = len(self.rules_)
+        # On the arcsine scale the spread of a share does not depend on the share.
+        draws = np.arcsin(np.sqrt(means)) + ndtri(lots[:, 2 : 2 + count]) / (2.0 * np.sqrt(labels))
+        draws[:, [not rule._ready() for rule in self.rules_]] = -np.inf
+        by_lot = np.minimum((lots[:, 1] * (count + 1)).astype(np.int64), count)
+        return np.where(lots[:, 0] < EXPLORATION, by_lot, draws.argmax(axis=1))
+
+    def _lots(self, numbers: Rows) -> npt.NDArray[np.float64]:
+        """Random numbers for each question: the same for a number, whatever else is asked."""
+        lots = np.empty((len(numbers), _LOTS))
+        places = np.flatnonzero(np.diff(numbers, prepend=np.iinfo(np.int64).min) != 1)
+        for start, stop in zip(places.tolist(), [*places[1:].tolist(), len(numbers)], strict=True):
+            stream = np.random.Philox(key=[self.seed_ % 2**64, 2])
+            stream.advance(int(numbers[start]) % 2**62 * (_LOTS // 4))
+            lots[start:stop] = np.random.Generator(stream).random((stop - start, _LOTS))
+        return np.clip(lots, 1e-12, 1 - 1e-12)
+
+    def _rank(self, k: int, free: FreeRows) -> Proposal:
+        first = sum(number >= 0 for number, _, _ in self._told.values()) + len(free.held)
+        return _Interleaved(self, free, k).take(self._draw(np.arange(first, first + k), self._valid_standing()))
+
+
+class _Interleaved:
+    """Rows from several rankings, one by one."""
+
+    def __init__(self, auto: Auto, free: FreeRows, k: int) -> None:
+        self._auto, self._free, self._k = auto, free, k
+        self._lists: dict[int, Proposal | None] = {}
+        self._next: dict[int, int] = {}
+        self._taken: set[int] = set()
+        self._yields = auto._yields()[0]
+
+    def take(self, drawn: npt.NDArray[np.int64]) -> Proposal:
+        rows, far, nearest, reasons = [], [], [], []
+        for rule in drawn.tolist():
+            rule = self._usable(rule)
+            place, ranking = self._advance(rule), self._lists[rule]
+            assert ranking is not None
+            rows.append(int(ranking.rows[place]))
+            far.append(float(ranking.distances[place]))
+            nearest.append(int(ranking.nearest[place]))
+            reasons.append(self._reason(rule, place))
+        return Proposal(
+            np.array(rows, np.int64), 0, np.array(far, np.float64), np.array(nearest, np.int64), reasons=tuple(reasons)
+        )
+
+    def _usable(self, rule: int) -> int:
+        """The rule, or the next one that has an answer; random rows are always to be had."""
+        while self._ranking(rule) is None:
+            rule = (rule + 1) % (len(self._auto.rules_) + 1)
+        return rule
+
+    def _ranking(self, rule: int) -> Proposal | None:
+        if rule not in self._lists:
+            self._lists[rule], self._next[rule] = self._make(rule), 0
+        return self._lists[rule]
+
+    def _make(self, rule: int) -> Proposal | None:
+        auto = self._auto
+        if rule == len(auto.rules_):
+            return Learner._drawn(auto.exploration_.on(self._k, self._free))
+        if not auto.rules_[rule]._ready():
+            return None
+        try:
+            return auto.rules_[rule]._rank(self._k, self._free)
+        except NotAvailable:
+            return None
+
+    def _advance(self, rule: int) -> int:
+        """The place of a rule's best row that is not taken yet, which is taken now."""
+        ranking = self._lists[rule]
+        assert ranking is not None
+        place = self._next[rule]
+        while int(ranking.rows[place]) in self._taken:
+            place += 1
+        self._next[rule] = place + 1
+        self._taken.add(int(ranking.rows[place]))
+        return place
+
+    def _reason(self, rule: int, place: int) -> str:
+        if rule == len(self._auto.rules_):
+            return "a random row: a share of the questions is kept for exploration"
+        return f"{self._auto.names_[rule]}, rank {place + 1}; its yield lately {self._yields[rule]:.0%}".replace("%", " %")

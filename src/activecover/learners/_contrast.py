@@ -1,0 +1,107 @@
+"""Nearer to a positive than to a negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from activecover.frontier import shared_graph
+from activecover.learners._base import Labels, Negatives, Rows
+from activecover.learners._by_score import (
+    NearMarkedScore, NearScore, Scan, Scores, add_rows, remove_rows, scan_of,
+)  # fmt: skip
+
+
+class Contrast(NearScore):
+    """Ask for the row whose nearest positive is nearest in relation to its nearest negative.
+
+    The score is d+ / d-. Both distances are kept by a frontier each, so that the cost is that of
+    explore-commit times how many more negatives there are than positives.
+
+    Parameters
+    ----------
+    explore : int or sequence of int
+        How many rows to label at random first, or which.
+
+    Examples
+    --------
+    >>> from activecover.learners import Labels
+    >>> from activecover.pool import Pool
+    >>> learner = Contrast(explore=[0, 1]).begin(Pool([[0.0], [2.0], [1.2], [-3.0]]))
+    >>> learner.tell(Labels.of([0, 1], [0, 1], [True, False], True))
+    >>> learner.propose(2).rows
+    array([3, 2])
+    """
+
+    negatives: ClassVar[Negatives] = "all"
+
+    def __init__(self, explore: int | Sequence[int] = 100) -> None:
+        self.explore = explore
+
+    def _reset(self) -> None:
+        super()._reset()
+        self.far_: Scan = scan_of(self.pool_)
+
+    def _fold(self, labels: Labels) -> None:
+        super()._fold(labels)
+        self.far_.retire(labels.rows)
+        add_rows(self.far_, self.pool_, labels.rows[~labels.positive])
+
+    def _unfold(self, gone: Labels) -> None:
+        super()._unfold(gone)
+        remove_rows(self.far_, self.pool_, gone.rows[~gone.positive])
+        self.far_.restore(gone.rows)
+
+    def _grow(self) -> None:
+        super()._grow()
+        self.far_.extend()
+
+    def _scores(self, rows: Rows) -> Scores:
+        near = self.near_.look_up(rows).distances
+        if not self.far_.positives:
+            return -near
+        far = self.far_.look_up(rows).distances
+        both = near + far
+        # The share of the way between the two: ranks as their ratio does, and is always finite.
+        return -np.divide(near, both, out=np.full(len(rows), 0.5), where=both > 0)
+
+
+class LocalContrast(NearMarkedScore):
+    """The same with negatives that are among a row's neighbours only: nearly as good, at a fraction of the cost.
+
+    The score is d+ / u, where u is how far the row's nearest negative is if that is one of its
+    neighbours in the graph, and how far the last of these neighbours is if none is negative. With no
+    negatives it is the density-adjusted distance.
+
+    Parameters
+    ----------
+    explore : int or sequence of int
+        How many rows to label at random first, or which.
+    """
+
+    def __init__(self, explore: int | Sequence[int] = 100) -> None:
+        self.explore = explore
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._take_graph()
+
+    def _grow(self) -> None:
+        super()._grow()
+        self._take_graph()
+
+    def _take_graph(self) -> None:
+        self._graph = shared_graph(self.pool_)
+        self._unit = self._graph.scale(self._graph.count)
+
+    def _scores(self, rows: Rows) -> Scores:
+        near = self.near_.look_up(rows).distances
+        graph, marks = self._graph, np.append(self._marks.values, np.int8(0))
+        unit = self._unit[rows]
+        negative = marks[graph.neighbours[rows]] == -1
+        some = np.flatnonzero(negative.any(axis=1))
+        unit[some] = graph.far(rows[some], negative[some].argmax(axis=1))
+        both = near + unit
+        return -np.divide(near, both, out=np.full(len(rows), 0.5), where=both > 0)

@@ -1,0 +1,237 @@
+"""A pool that lies in a folder: vectors mapped, contents read when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, MutableSequence, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError, StoreError
+from activecover.pool._matrix import Matrix, Vectors
+from activecover.pool._pool import Pool, checked_rows
+
+if TYPE_CHECKING:
+    from activecover.pool._folder import PoolFolder
+
+#: What stands for the contents of an erased row; no record begins with it.
+BLANK = b" "
+
+
+class Records:
+    """The contents of all rows in one file, a JSON list for each, read one at a time."""
+
+    def __init__(
+        self, path: Path, names: Sequence[str], data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]
+    ) -> None:
+        self.path, self.names = path, list(names)
+        self._data, self._ends = data, ends
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def read(self, row: int) -> list[Any]:
+        """The values of one row, one per column; None for each where it was erased."""
+        record = self._data[self._ends[row] : self._ends[row + 1]].tobytes()
+        if record.startswith(BLANK):
+            return [None] * len(self.names)
+        try:
+            values = json.loads(record.decode("utf-8", "surrogatepass"))
+        except ValueError:
+            values = None
+        if not isinstance(values, list) or len(values) != len(self.names):
+            raise StoreError(f"{self.path}: the contents of row {row} are damaged; restore the pool from a copy")
+        return values
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is neither")
+
+
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
+
+
+def record_of(values: list[Any], row: int) -> bytes:
+    """The contents of one row as they are stored.
+
+    Examples
+    --------
+    >>> record_of(["über", None, 2.5], 0).decode()
+    '["über",null,2.5]'
+    """
+    try:
+        text = _encoded(values)
+    except (TypeError, ValueError, RecursionError) as wrong:
+        raise InputError(f"row {row}: a content cannot be stored ({wrong}); give texts or numbers") from wrong
+    return text.encode("utf-8", "surrogatepass")
+
+
+class Column(MutableSequence[Any]):
+    """One column of stored contents; what is changed here is changed in memory alone."""
+
+    def __init__(self, records: Records, place: int) -> None:
+        self._records, self._place = records, place
+        self._changed: dict[int, Any] = {}
+        self._added: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._records) + len(self._added)
+
+    def __getitem__(self, chosen: Any) -> Any:
+        if isinstance(chosen, slice):
+            return [self[row] for row in range(*chosen.indices(len(self)))]
+        row = self._row(chosen)
+        if row in self._changed:
+            return self._changed[row]
+        stored = len(self._records)
+        return self._added[row - stored] if row >= stored else self._records.read(row)[self._place]
+
+    def __setitem__(self, chosen: Any, value: Any) -> None:
+        row = self._row(chosen)
+        stored = len(self._records)
+        if row >= stored:
+            self._added[row - stored] = value
+        else:
+            self._changed[row] = value
+
+    def __delitem__(self, chosen: Any) -> None:
+        raise TypeError("rows of a pool are erased, never removed")
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[row] for row in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == its for mine, its in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<column {self._records.names[self._place]!r}: {len(self):,} stored values>"
+
+    def insert(self, index: int, value: Any) -> None:
+        """Add a value; at the end alone."""
+        if index != len(self):
+            raise TypeError("rows of a pool are added at its end")
+        self._added.append(value)
+
+    def _row(self, chosen: Any) -> int:
+        row = chosen.__index__()
+        row = int(row + len(self) if row < 0 else row)
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {chosen} of {len(self)}")
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What a folder holds at one moment."""
+
+    matrix: Matrix
+    metric: str
+    columns: list[str] | None
+    names: list[str] | None
+    withdrawn: npt.NDArray[np.bool_]
+    records: Records | None
+
+
+class StoredPool(Pool):
+    """A pool as a folder holds it.
+
+    Loaded for writing, ``extend`` and ``withdraw`` change the folder; else they change this object alone.
+    Rows that the folder erases are gone here too, however it was loaded.
+    """
+
+    def __init__(self, folder: PoolFolder, mapped: Mapped, *, writable: bool) -> None:
+        super().__init__(mapped.matrix, metric=mapped.metric, columns=mapped.columns)
+        self.folder, self.writable = folder, writable
+        # Rows were added or erased here and not in the folder.
+        self._differs = False
+        self._withdrawn = mapped.withdrawn
+        self._take_up(mapped)
+
+    def content(self, row: int) -> dict[str, Any]:
+        """What to show a person for one row."""
+        if self._records is None or self._differs:
+            return super().content(row)
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)}")
+        return dict(zip(self._records.names, self._records.read(int(row) % len(self)), strict=True))
+
+    def extend(
+        self,
+        vectors: Any,
+        *,
+        ids: Sequence[str] | None = None,
+        contents: Mapping[str, Sequence[Any]] | None = None,
+    ) -> npt.NDArray[np.int64]:
+        """Add rows at the end and return their numbers; loaded for writing, they are on the disk then."""
+        if self.writable:
+            return self.folder.append(vectors, ids=ids, contents=contents)
+        rows = super().extend(vectors, ids=ids, contents=contents)
+        self._differs = True
+        return rows
+
+    def withdraw(self, rows: npt.ArrayLike) -> None:
+        """Erase rows; loaded for writing, from the disk as well."""
+        if self.writable:
+            self.folder.erase(rows)
+            return
+        self._differs = self._differs or checked_rows(rows, len(self)).size > 0
+        super().withdraw(rows)
+
+    def refresh(self) -> bool:
+        """See what others have added to the folder and erased from it; gives whether there was anything."""
+        if self._differs:
+            raise InputError("this pool was changed in memory alone; load the folder again to see its changes")
+        return self._take_up(self.folder.mapped())
+
+    def erased(self, rows: npt.NDArray[np.int64]) -> None:
+        """Note that the folder has erased rows; their vectors and contents have gone with it."""
+        inside = rows[rows < self._stored_rows]
+        if self._differs:
+            super().withdraw(inside)
+        elif inside.size:
+            self._withdrawn[inside] = True
+            self.erasures += 1
+
+    def without(self, rows: npt.ArrayLike) -> Pool:
+        """A copy, in memory, in which some rows have been erased."""
+        copy = super().without(rows)
+        for name in ("folder", "writable", "_differs", "_records", "_stored_rows"):
+            del copy.__dict__[name]
+        return copy
+
+    def _take_up(self, mapped: Mapped) -> bool:
+        known = self._withdrawn
+        grown = len(mapped.matrix) - len(known)
+        erased = bool((mapped.withdrawn[: len(known)] != known).any())
+        self._matrix, self._withdrawn = mapped.matrix, mapped.withdrawn
+        self._stored_rows = len(mapped.matrix)
+        self.erasures += erased
+        if grown or mapped.names is None or self._names is None:
+            self._names, self._index = mapped.names, None
+        self._records = mapped.records
+        if mapped.records is not None:
+            self.contents = {name: Column(mapped.records, place) for place, name in enumerate(mapped.records.names)}
+        return erased or grown > 0
+
+
+def rows_encoded(matrix: Matrix, given: Vectors) -> Vectors:
+    """Vectors that a pool like this has encoded before, checked for their form."""
+    width = given.shape[1] if getattr(given, "ndim", 0) == 2 else None
+    wanted = np.uint64 if matrix.kind == "bits" else np.float32
+    if (
+        width != matrix.vectors.shape[1]
+        or given.dtype != wanted
+        or (matrix.kind == "sparse") != hasattr(given, "indptr")
+    ):
+        raise InputError(f"these are no encoded rows of a pool of kind {matrix.kind!r}: use its encode")
+    return given

@@ -1,0 +1,270 @@
+"""Campaigns on a server, used like campaigns at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from activecover.campaign import Item, Status
+from activecover.campaign._agreement import Agreement
+from activecover.errors import ActiveCoverError, InputError, MissingExtra, StoreError
+from activecover.extras import require
+from activecover.store import Event
+from activecover.trace import Trace
+
+_PAGE = 1000
+#: Answers that say no more than that it may work later.
+_LATER = (429, 502, 503, 504)
+_KINDS: dict[str, type[ActiveCoverError]] = {"store": StoreError, "error": StoreError, "extra": MissingExtra}
+
+
+class Client:
+    """A server's campaigns.
+
+    Parameters
+    ----------
+    url : str
+        Where the server is: ``http://127.0.0.1:8321``.
+    token : str, optional
+        What the server wants to see; ``ACTIVECOVER_TOKEN`` where not given.
+    retries : int
+        How often a request is made again, under the same name, when the server does not answer.
+    timeout : float
+        Seconds to wait for an answer.
+    transport : optional
+        Of httpx, for tests.
+
+    Examples
+    --------
+    >>> client = Client("http://127.0.0.1:8321", retries=0)
+    >>> client.campaign("reviews").name
+    'reviews'
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        retries: int = 6,
+        timeout: float = 120.0,
+        transport: Any = None,
+    ) -> None:
+        self._httpx = require("httpx", extra="web", purpose="clients")
+        token = token or os.environ.get("ACTIVECOVER_TOKEN")
+        headers = {} if not token else {"Authorization": f"Bearer {token}"}
+        try:
+            self._http = self._httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)
+        except Exception as wrong:
+            raise InputError(f"{url!r} is no address of a server: give http://host:port") from wrong
+        self.url = url
+        self.retries = retries
+
+    def names(self) -> list[str]:
+        """The campaigns there are."""
+        return [one["name"] for one in self.get("/api/campaigns")["campaigns"]]
+
+    def campaign(self, name: str) -> RemoteCampaign:
+        """A campaign by name."""
+        return RemoteCampaign(self, name)
+
+    def new(self, name: str, source: str | Path, **how: Any) -> RemoteCampaign:
+        """Begin a campaign on a file; ``how`` is as for :meth:`activecover.home.Home.new`."""
+        path = Path(source)
+        if not path.is_file():
+            raise InputError(f"{path}: no such file")
+        kept = self.request("POST", "/api/uploads", params={"name": path.name}, content=path.read_bytes())
+        self.request("POST", "/api/campaigns", json={"name": name, "upload": kept.json()["upload"], **how})
+        return RemoteCampaign(self, name)
+
+    def remove(self, name: str) -> None:
+        """Remove a campaign for good."""
+        self.request("DELETE", f"/api/campaigns/{quote(name, safe='')}", params={"confirm": name})
+
+    def get(self, path: str, **params: Any) -> Any:
+        """A JSON answer."""
+        given = {key: value for key, value in params.items() if value is not None}
+        return self.request("GET", path, params=given).json()
+
+    def request(self, method: str, path: str, **rest: Any) -> Any:
+        """Make a request, again if there is no answer; what the server refuses is raised in its words."""
+        headers = {"Idempotency-Key": uuid.uuid4().hex} if method == "POST" else {}
+        if "content" in rest:
+            headers["Content-Type"] = "application/octet-stream"
+        wait = 0.05
+        for attempt in range(self.retries + 1):
+            last = attempt == self.retries
+            try:
+                answer = self._http.request(method, path, headers=headers, **rest)
+            except self._httpx.TransportError as wrong:
+                if last:
+                    reason = str(wrong) or type(wrong).__name__
+                    raise StoreError(f"{self.url}: the server does not answer ({reason})") from wrong
+            except (TypeError, ValueError, self._httpx.InvalidURL) as wrong:
+                raise InputError(f"this cannot be sent ({wrong})") from wrong
+            else:
+                if answer.status_code not in _LATER or last:
+                    return _checked(answer)
+            time.sleep(wait)
+            wait = min(2 * wait, 2.0)
+        raise AssertionError
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class RemoteCampaign:
+    """A campaign on a server: the same methods as :class:`activecover.Campaign`, and what they return.
+
+    A call that gets no answer is made again under the same name, so that it counts once whatever happened
+    to the first one.
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self.name = name
+        self._path = f"/api/campaigns/{quote(name, safe='')}"
+
+    def ask(self, k: int = 1, by: str = "me") -> list[Item]:
+        """Lease up to ``k`` items to someone."""
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise InputError(f"ask for a number of items from 1, not {k!r}")
+        return _items(self._post("ask", k=int(k), by=by)["items"])
+
+    def answer(self, id: str, label: Any, by: str = "me", k: int = 1) -> list[Item]:
+        """Tell what an item is and ask for the next, in one go."""
+        return _items(self._post("answer", id=id, label=_plain(label), by=by, k=k)["items"])
+
+    def tell(
+        self, ids: str | Sequence[str], labels: Any, by: str = "me", *, change: bool = False, note: str | None = None
+    ) -> None:
+        """Say of items whether they are positive; several at once are taken whole or not at all."""
+        self._post("tell", ids=_names(ids), labels=_plain(labels), by=by, change=change, note=note)
+
+    def skip(self, ids: str | Sequence[str], by: str = "me") -> None:
+        """Put items aside; they come back when nothing else is left."""
+        self._post("skip", ids=_names(ids), by=by)
+
+    def unsure(self, ids: str | Sequence[str], by: str = "me") -> None:
+        """Say that an item cannot be decided on now."""
+        self._post("unsure", ids=_names(ids), by=by)
+
+    def release(self, ids: str | Sequence[str] | None = None, by: str = "me") -> None:
+        """Give back items that were asked for, skipped or unsure."""
+        self._post("release", ids=None if ids is None else _names(ids), by=by)
+
+    def undo(self, count: int = 1, *, by: str | None = None) -> list[str]:
+        """Take back the last decisions (of one person, if given)."""
+        return list(self._post("undo", count=_plain(count), by=by)["ids"])
+
+    def adjudicate(self, id: str, label: Any, by: str = "me") -> None:
+        """Decide on an item on which people disagree."""
+        self._post("adjudicate", id=id, label=_plain(label), by=by)
+
+    def status(self) -> Status:
+        """How the campaign stands."""
+        return Status(**self._get("status"))
+
+    def trace(self) -> Trace:
+        """What was asked and found so far."""
+        found = self._get("trace")
+        types = {"rows": np.int64, "positive": np.bool_, "batch": np.int64, "explored": np.bool_}
+        return Trace(**{**found, **{name: np.array(found[name], kind) for name, kind in types.items()}})
+
+    def labels(self) -> dict[str, bool]:
+        """The labels so far, by id, in the order asked."""
+        return dict(self._pages("labels", "labels", 100_000))
+
+    def history(self, id: str | None = None) -> list[Event]:
+        """All events, or those of one item, in order."""
+        return list(self._pages("history", "events", _PAGE, id=id))
+
+    def conflicts(self) -> list[tuple[Item, dict[str, bool]]]:
+        """Items on which people disagree, with who said what."""
+        return [(_items([one["item"]])[0], one["opinions"]) for one in self._get("conflicts")["conflicts"]]
+
+    def agreement(self) -> Agreement:
+        """How far people agree who labelled the same items."""
+        return Agreement(**self._get("agreement"))
+
+    def export(self, path: str | Path, which: str = "labelled") -> None:
+        """Write the labels to a file by its ending (.csv, .jsonl, .parquet)."""
+        path = Path(path)
+        found = self._client.request(
+            "GET", f"{self._path}/export", params={"format": path.suffix.lower().lstrip("."), "which": which}
+        )
+        path.write_bytes(found.content)
+
+    def archive(self, path: str | Path) -> None:
+        """Write the campaign, with its pool, to one portable file."""
+        Path(path).write_bytes(self._client.request("GET", f"{self._path}/archive").content)
+
+    def close(self) -> None:
+        """Nothing to let go of: the campaign stays open on the server."""
+
+    def __enter__(self) -> RemoteCampaign:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _post(self, what: str, **body: Any) -> Any:
+        return self._client.request("POST", f"{self._path}/{what}", json=body).json()
+
+    def _get(self, what: str, **params: Any) -> Any:
+        return self._client.get(f"{self._path}/{what}", **params)
+
+    def _pages(self, what: str, inside: str, size: int, **params: Any) -> Iterator[Any]:
+        offset = 0
+        while True:
+            page = self._get(what, offset=offset, limit=size, **params)
+            yield from page[inside]
+            offset += size
+            if offset >= page["total"]:
+                return
+
+
+def _checked(answer: Any) -> Any:
+    if answer.status_code < 400:
+        return answer
+    try:
+        problem: Mapping[str, Any] = json.loads(answer.content)
+        kind = str(problem["type"]).rpartition(":")[2]
+        raise _KINDS.get(kind, InputError)(str(problem["detail"]))
+    except (ValueError, KeyError, TypeError) as wrong:
+        if isinstance(wrong, ActiveCoverError):
+            raise
+        raise StoreError(f"{answer.url.host}: no answer of ours (status {answer.status_code})") from wrong
+
+
+def _items(views: Sequence[Mapping[str, Any]]) -> list[Item]:
+    names = ("id", "content", "source", "distance", "nearest")
+    return [Item(**{name: view[name] for name in names}) for view in views]
+
+
+def _names(ids: Any) -> Any:
+    return ids if isinstance(ids, str) else list(ids)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold of a label, or of several."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value

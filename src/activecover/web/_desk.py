@@ -1,0 +1,257 @@
+"""The campaigns that a server has open, one object each, and files on their way in."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path, PurePath
+from typing import Any
+
+from activecover.campaign import Campaign
+from activecover.errors import InputError, StoreError
+from activecover.home import Home
+from activecover.intake import ImageFiles, choose_embedding, read_table
+from activecover.intake._table import as_text
+from activecover.web._map import PoolMap
+from activecover.web._problems import Problem, missing
+from activecover.web._reader import Reader
+from activecover.web._show import LARGEST_TEMPLATE, Frames, Showcase
+
+#: An item that a person has not answered after half an hour goes to someone else.
+DEFAULT_LEASE = 1800.0
+_SUFFIXES = {
+    ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".jsonl", ".ndjson", ".npy", ".npz", ".ris", ".nbib", ".zip",
+}  # fmt: skip
+_UPLOAD = re.compile(r"[0-9a-f]{32}\.[a-z]{2,8}")
+_OLD = 24 * 3600.0
+_PREVIEWED = 8
+
+
+class Open:
+    """A campaign that is open, and what is drawn from it."""
+
+    def __init__(self, name: str, campaign: Campaign, showcase: Showcase) -> None:
+        self.name = name
+        self.campaign = campaign
+        self.showcase = showcase
+        self.reader = Reader(campaign)
+        self._lock = threading.Lock()
+        self._map: PoolMap | None = None
+
+    @property
+    def map(self) -> PoolMap:
+        """The pool in two dimensions; found when first looked at."""
+        with self._lock:
+            if self._map is None:
+                self._map = PoolMap(self.campaign.pool)
+            return self._map
+
+
+class Desk:
+    """Campaigns of a home, each opened when first needed and kept open.
+
+    Parameters
+    ----------
+    home : Home
+        Where they live.
+    lease : float
+        Seconds after which an unanswered item goes back, for campaigns that do not say.
+    """
+
+    def __init__(self, home: Home, lease: float = DEFAULT_LEASE) -> None:
+        self.home = home
+        self.frames = Frames()
+        self._lease = lease
+        self._lock = threading.Lock()
+        self._open: dict[str, Open] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._uploads = home.folder / ".uploads"
+        self._closed = False
+
+    # -- campaigns -------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """All campaigns."""
+        return self.home.names()
+
+    def opened(self) -> list[Open]:
+        """Those that are open."""
+        with self._lock:
+            return list(self._open.values())
+
+    def get(self, name: str) -> Open:
+        """A campaign, opened if it is not yet."""
+        with self._lock:
+            if self._closed:
+                raise StoreError("the server is shutting down: try again in a moment")
+            found = self._open.get(name)
+            if found is not None:
+                return found
+            lock = self._locks.setdefault(name, threading.Lock())
+        with lock:
+            with self._lock:
+                found = self._open.get(name)
+            if found is None:
+                if name not in self.names():
+                    known = ", ".join(self.names()) or "none"
+                    raise missing(f"there is no campaign {name!r} (there are: {known})")
+                about = self.home.store.about(name)
+                campaign = self.home.open(name, think_ahead=True, lease=about.get("lease") or self._lease)
+                found = self._keep(name, campaign, about)
+            return found
+
+    def create(self, name: str, upload: str, *, template: str | None = None, **how: Any) -> Open:
+        """Begin a campaign on an uploaded file."""
+        if name in self.names():
+            raise Problem(f"there is a campaign {name!r} already; choose another name", 409, "taken")
+        _check_template(template)
+        path = self._upload_path(upload)
+        with _without(path):
+            campaign = self.home.new(name, path, **how)
+        campaign.close()
+        about = self.home.store.about(name)
+        added: dict[str, Any] = {} if template is None else {"template": template}
+        if path.suffix == ".zip" and not about.get("own"):
+            # The pool has the vectors; the images themselves are shown from the file. Not where negatives
+            # are to be forgotten: nothing of them may be left.
+            kept = self.home.folder / "sources" / path.name
+            kept.parent.mkdir(exist_ok=True)
+            path.rename(kept)
+            added["source"] = f"sources/{path.name}"
+        else:
+            path.unlink(missing_ok=True)
+        if added:
+            self.home.store.set_about(name, {**about, **added})
+        return self.get(name)
+
+    def set_template(self, name: str, template: str | None) -> None:
+        """Show items by another template, or by none."""
+        _check_template(template)
+        found = self.get(name)
+        about = self.home.store.about(name)
+        self.home.store.set_about(name, {**about, "template": template})
+        found.showcase.template = template
+
+    def remove(self, name: str) -> None:
+        """Remove a campaign for good."""
+        if name not in self.names():
+            raise missing(f"there is no campaign {name!r}")
+        source = self.home.store.about(name).get("source")
+        self.let_go(name)
+        self.home.remove(name)
+        if source:
+            (self.home.folder / source).unlink(missing_ok=True)
+
+    def let_go(self, name: str) -> None:
+        """Close a campaign if it is open."""
+        with self._lock:
+            found = self._open.pop(name, None)
+        if found is not None:
+            found.campaign.close()
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            self._closed = True
+            opened, self._open = list(self._open.values()), {}
+        for found in opened:
+            found.campaign.close()
+        self.home.close()
+
+    def _keep(self, name: str, campaign: Campaign, about: dict[str, Any]) -> Open:
+        source = about.get("source")
+        path = None if source is None else self.home.folder / source
+        images = ImageFiles(path) if path is not None and path.is_file() else None
+        found = Open(name, campaign, Showcase(campaign, about.get("template"), images, self.frames))
+        with self._lock:
+            self._open[name] = found
+        return found
+
+    # -- files on their way in -------------------------------------------------------------------
+
+    async def take_upload(self, name: str, body: AsyncIterator[bytes]) -> tuple[str, int]:
+        """Write a body to a file of ours; of the user's name only the kind of file is used."""
+        suffix = PurePath(name.replace("\\", "/")).suffix.lower()
+        if suffix not in _SUFFIXES:
+            raise InputError(f"{name!r}: unknown kind of file; give one of {', '.join(sorted(_SUFFIXES))}")
+        self._uploads.mkdir(exist_ok=True)
+        self._sweep()
+        path = self._uploads / f"{secrets.token_hex(16)}{suffix}"
+        size = 0
+        try:
+            with path.open("wb") as file:
+                async for part in body:
+                    file.write(part)
+                    size += len(part)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        if not size:
+            path.unlink(missing_ok=True)
+            raise InputError(f"{name!r}: the file is empty")
+        return path.name, size
+
+    def preview(self, upload: str, header: bool = True) -> dict[str, Any]:
+        """What an uploaded file holds, and what would be made of it."""
+        path = self._upload_path(upload)
+        with _without(path):
+            table = read_table(path, header=header)
+            choice = choose_embedding(table)
+            names = [name for name in table.names if not table.width(name)]
+            columns = {name: [as_text(value) for value in table.column(name)[:_PREVIEWED]] for name in names}
+        guess = next((name for name in names if name.casefold() in ("id", "key", "uid")), None)
+        label = next((name for name in names if name.casefold() in ("label", "class", "target", "included", "y")), None)
+        return {
+            "rows": len(table), "columns": names, "first": columns, "embed": choice.name,
+            "embed_columns": choice.columns or [], "reason": choice.reason.replace(str(path), "the file"),
+            "id_column": guess, "label_column": label, "images": table.images is not None,
+        }  # fmt: skip
+
+    def taken_in(self, upload: str) -> Path:
+        """The file of an upload."""
+        return self._upload_path(upload)
+
+    def _upload_path(self, upload: str) -> Path:
+        # The names are ours: nothing else can be one, and no path can be made of it.
+        if not _UPLOAD.fullmatch(upload) or not (self._uploads / upload).is_file():
+            raise missing("there is no such upload: send the file again")
+        return self._uploads / upload
+
+    def _sweep(self) -> None:
+        for path in self._uploads.iterdir():
+            if path.stat().st_mtime < time.time() - _OLD:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def workspace(self) -> Path:
+        """A folder for files that are made to be sent; the caller removes it."""
+        folder = self.home.folder / ".uploads" / f"out-{secrets.token_hex(8)}"
+        folder.mkdir(parents=True)
+        return folder
+
+    @staticmethod
+    def discard(folder: Path) -> None:
+        """Remove such a folder."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _without:
+    """Messages about an upload call it what the user knows it as: the file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: Any, wrong: BaseException | None, _: object) -> None:
+        if isinstance(wrong, InputError) and not isinstance(wrong, Problem) and str(self._path) in str(wrong):
+            raise InputError(str(wrong).replace(str(self._path), "the file")) from wrong
+
+
+def _check_template(template: str | None) -> None:
+    if template is not None and len(template) > LARGEST_TEMPLATE:
+        raise InputError(f"the template has {len(template):,} characters: {LARGEST_TEMPLATE:,} at most")

@@ -1,0 +1,147 @@
+"""What requests and answers look like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+By = Annotated[str, Field(description="Who it is.", max_length=200)]
+#: Passed on as it is: the campaign says in its own words what is no label.
+Label = Annotated[Any, Field(description="Whether the item is positive.", json_schema_extra={"type": "boolean"})]
+Ids = Annotated[str | list[str], Field(description="An id, or several.")]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class AskBody(_Body):
+    """Lease items."""
+
+    k: Annotated[int, Field(ge=-(2**53), le=10_000, description="How many.")] = 1
+    by: By = "me"
+
+
+class AnswerBody(_Body):
+    """Tell what an item is and ask for the next."""
+
+    id: str
+    label: Label
+    by: By = "me"
+    k: Annotated[int, Field(ge=1, le=10_000)] = 1
+
+
+class TellBody(_Body):
+    """Say of items whether they are positive."""
+
+    ids: Ids
+    labels: Annotated[Any, Field(description="A label, or as many as there are ids.")]
+    by: By = "me"
+    change: bool = False
+    note: Annotated[str | None, Field(max_length=10_000)] = None
+
+
+class IdsBody(_Body):
+    """Items to put aside."""
+
+    ids: Ids
+    by: By = "me"
+
+
+class ReleaseBody(_Body):
+    """Items to give back; all that someone has where none is named."""
+
+    ids: str | list[str] | None = None
+    by: By = "me"
+
+
+class UndoBody(_Body):
+    """Decisions to take back."""
+
+    count: Annotated[int, Field(ge=-(2**53), le=2**53)] = 1
+    by: Annotated[str | None, Field(max_length=200)] = None
+
+
+class AdjudicateBody(_Body):
+    """A decision between people who disagree."""
+
+    id: str
+    label: Label
+    by: By = "me"
+
+
+class NewCampaign(_Body):
+    """A campaign on an uploaded file."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    upload: str
+    embed: str = "auto"
+    columns: list[str] | None = None
+    id_column: str | None = None
+    label_column: str | None = None
+    show: list[str] | None = None
+    metric: Literal["euclidean", "cosine", "jaccard"] | None = None
+    header: bool = True
+    learner: str | None = None
+    explore: Annotated[int | None, Field(ge=0, le=10**9)] = None
+    known: list[str] = []
+    seed: Annotated[int | None, Field(ge=0, le=2**53)] = None
+    overlap: Annotated[int | None, Field(ge=1, le=100)] = None
+    lease: Annotated[float | None, Field(ge=1, le=10**9)] = None
+    budget: Annotated[int | None, Field(ge=1, le=10**12)] = None
+    target: Annotated[int | None, Field(ge=1, le=10**12)] = None
+    forget_negatives: bool = False
+    template: str | None = None
+
+
+class RestoreBody(_Body):
+    """A campaign from an uploaded archive."""
+
+    upload: str
+    name: Annotated[str | None, Field(max_length=100)] = None
+
+
+class TemplateBody(_Body):
+    """How items are shown: HTML with ``{{ column }}``; none for the page's own way."""
+
+    template: str | None = None
+
+
+class ProblemDetails(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: Annotated[str, Field(description="One line: what is wrong, where, what to do.")]
+    request: str | None = None
+
+
+class ItemView(BaseModel):
+    """An item to decide on, why it was chosen, and how to show it."""
+
+    id: str
+    content: dict[str, Any]
+    source: str
+    distance: float | None
+    nearest: str | None
+    reason: str
+    view: dict[str, Any]
+    beside: dict[str, Any] | None
+
+
+class Items(BaseModel):
+    """Items on someone's table, and how many there are of which state."""
+
+    items: list[ItemView]
+    counts: dict[str, int]
+    stopped: str | None = None
+
+
+class Done(BaseModel):
+    """It is done, and kept."""
+
+    counts: dict[str, int]
+    ids: list[str] = []
+    repeated: Annotated[bool, Field(description="An earlier request of the same key had done it.")] = False

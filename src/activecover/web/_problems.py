@@ -1,0 +1,98 @@
+"""What goes wrong, as JSON problem details (RFC 9457) with the line that the command line would print."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from activecover.errors import ActiveCoverError, InputError, MissingExtra, StoreError
+
+log = logging.getLogger("activecover.web")
+
+#: The kinds of problems: clients tell them apart by the last part.
+KIND = "urn:activecover:"
+_TITLES = {
+    "input": "The request is wrong",
+    "missing": "There is no such thing",
+    "taken": "It is there already",
+    "refused": "Not allowed",
+    "store": "The store cannot be used now",
+    "extra": "An optional part is not installed",
+    "error": "Something went wrong in the server",
+}
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(InputError):
+    """A refusal with a status of its own."""
+
+    def __init__(self, text: str, status: int, kind: str = "input") -> None:
+        super().__init__(text)
+        self.status = status
+        self.kind = kind
+
+
+def missing(text: str) -> Problem:
+    """Something is not there."""
+    return Problem(text, 404, "missing")
+
+
+def body_of(kind: str, status: int, detail: str, request_id: str | None = None) -> dict[str, Any]:
+    """The details of a problem."""
+    # One line, whatever names it quotes.
+    line = " ".join(detail.split())
+    return {"type": KIND + kind, "title": _TITLES[kind], "status": status, "detail": line, "request": request_id}
+
+
+def answer(request: Request, kind: str, status: int, detail: str) -> JSONResponse:
+    """A problem as a response."""
+    body = body_of(kind, status, detail, request.scope.get("activecover.request"))
+    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of the app come out as problem details."""
+
+    @app.exception_handler(ActiveCoverError)
+    async def _ours(request: Request, wrong: ActiveCoverError) -> JSONResponse:
+        kind, status = _sort(wrong)
+        return answer(request, kind, status, str(wrong))
+
+    @app.exception_handler(RequestValidationError)
+    async def _shape(request: Request, wrong: RequestValidationError) -> JSONResponse:
+        first = wrong.errors()[0]
+        place = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
+        return answer(request, "input", 422, f"{place}: {first['msg']}")
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, wrong: HTTPException) -> JSONResponse:
+        kind = "missing" if wrong.status_code in (404, 405) else "input"
+        return answer(request, kind, wrong.status_code, str(wrong.detail))
+
+    @app.exception_handler(Exception)
+    async def _other(request: Request, wrong: Exception) -> JSONResponse:
+        name = request.scope.get("activecover.request")
+        # The message may quote contents: only the kind of error and its place are logged.
+        place = wrong.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = "" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
+        log.error("request %s: %s at %s", name, type(wrong).__name__, where)
+        return answer(request, "error", 500, f"an unexpected error ({type(wrong).__name__}); see the log for {name}")
+
+
+def _sort(wrong: ActiveCoverError) -> tuple[str, int]:
+    if isinstance(wrong, Problem):
+        return wrong.kind, wrong.status
+    if isinstance(wrong, InputError):
+        return "input", 422
+    if isinstance(wrong, StoreError):
+        return "store", 503
+    if isinstance(wrong, MissingExtra):
+        return "extra", 501
+    return "input", 422

@@ -1,0 +1,193 @@
+"""What the log of a campaign says, for showing it: read along with the campaign, without taking turns."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.campaign import Campaign
+from activecover.errors import ActiveCoverError
+from activecover.pool import Pool
+from activecover.stopping import Record, make_rule
+from activecover.store import Ask, Event, Ledger
+
+#: Points of a curve: more cannot be told apart on a screen.
+_POINTS = 500
+_WINDOW = 100
+#: The bound that is shown: it holds after every label and needs no sample of its own.
+_RULE = "weighted-betting"
+#: The bound is worked out for so many labels at most: beyond, the command line does it.
+_MOST_ASSESSED = 20_000
+
+
+class Reader:
+    """A ledger that follows a campaign's log, and figures drawn from it.
+
+    Every figure is worked out once per position of the log.
+    """
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self._lock = threading.RLock()
+        self._ledger = Ledger()
+        self._position = 0
+        self._kept: dict[str, tuple[int, Any]] = {}
+
+    def follow(self) -> tuple[Ledger, int]:
+        """The ledger up to date, and how many events it has seen."""
+        with self._lock:
+            for event in self.campaign.log.read(self._position):
+                self._ledger.apply(event)
+                self._position = event["seq"] + 1
+            return self._ledger, self._position
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held while the ledger is looked at."""
+        return self._lock
+
+    def counts(self) -> dict[str, int]:
+        """How many items are in which state."""
+        with self._lock:
+            ledger, _ = self.follow()
+            states = ("positive", "negative", "leased", "skipped", "unsure", "waiting", "conflict")
+            return {"rows": len(self.campaign.pool), **{state: ledger.count(state) for state in states}}
+
+    def progress(self) -> dict[str, Any]:
+        """The curves and counts of the page."""
+        return self._once("progress", self._progress)
+
+    def map_states(self) -> list[tuple[int, str]]:
+        """The rows that were asked for, and what came of each."""
+        with self._lock:
+            ledger, _ = self.follow()
+            asks = [ask for ask in ledger.asks.values() if ask.state != "open"]
+            names = [ask.id for ask in asks] + list(ledger.known)
+            states = [str(ask.state) for ask in asks] + ["positive"] * len(ledger.known)
+        return list(zip(self.campaign.pool.rows(names).tolist(), states, strict=True))
+
+    def held(self) -> npt.NDArray[np.int64]:
+        """The rows that nobody else may be asked for now."""
+        with self._lock:
+            ledger, _ = self.follow()
+            asks = ledger.with_state("leased", "skipped", "unsure", "waiting", "conflict")
+        return self.campaign.pool.rows([ask.id for ask in asks])
+
+    def decisions(self, search: str = "", state: str | None = None) -> list[Ask]:
+        """What was asked for, latest first; of those, what a search finds in ids, people, notes and contents."""
+        with self._lock:
+            ledger, _ = self.follow()
+            asks = sorted(ledger.asks.values(), key=lambda ask: -ask.number)
+        wanted = search.casefold().strip()
+        return [
+            ask for ask in asks
+            if (state is None or ask.state == state) and ask.state != "open" and (not wanted or self._holds(ask, wanted))
+        ]  # fmt: skip
+
+    def events(self, search: str = "", id: str | None = None) -> list[Event]:
+        """What happened, in order; of that, what a search finds in kinds, ids, people and notes."""
+        wanted = search.casefold().strip()
+        return [event for event in self.campaign.history(id) if not wanted or wanted in _words(event)]
+
+    def _holds(self, ask: Ask, wanted: str) -> bool:
+        if any(wanted in text.casefold() for text in (ask.id, ask.by, ask.note or "")):
+            return True
+        row = int(self.campaign.pool.rows([ask.id])[0])
+        return any(wanted in str(value).casefold() for value in self.campaign.pool.content(row).values())
+
+    def _once(self, what: str, make: Any) -> Any:
+        with self._lock:
+            _, position = self.follow()
+            if self._kept.get(what, (-1, None))[0] != position:
+                self._kept[what] = (position, make())
+            return self._kept[what][1]
+
+    def _progress(self) -> dict[str, Any]:
+        ledger = self._ledger
+        asks = ledger.with_state("positive", "negative")
+        positive = np.array([ask.state == "positive" for ask in asks], bool)
+        explored = np.array([ask.source == "explore" for ask in asks], bool)
+        found = np.concatenate([[0], np.cumsum(positive)])
+        shown = np.unique(np.linspace(0, len(asks), min(len(asks) + 1, _POINTS)).astype(int))
+        since = np.maximum(shown - _WINDOW, 0)
+        recent = (found[shown] - found[since]) / np.maximum(shown - since, 1)
+        drawn = int(explored.sum())
+        far = [asks[place] for place in (shown[shown > 0] - 1).tolist()]
+        return {
+            "rows": len(self.campaign.pool),
+            "labels": shown.tolist(),
+            "found": found[shown].tolist(),
+            "recent": [round(float(value), 4) for value in recent],
+            "random": _random_rate(positive, explored, len(self.campaign.pool)),
+            "explored": drawn,
+            "distance": [
+                {"label": int(label), "distance": value}
+                for label, value in zip(shown[shown > 0], _distances(self.campaign.pool, far), strict=True)
+                if value is not None
+            ],
+            "people": _people(ledger),
+            "bound": assess(self.campaign, ledger),
+        }
+
+
+def assess(campaign: Campaign, ledger: Ledger | None = None) -> dict[str, Any] | None:
+    """A lower bound on recall, what it rests on, and what certainty would cost; None where there is none."""
+    try:
+        ledger = ledger or Ledger(campaign.log.read())
+        if not 0 < len(ledger.asks) <= _MOST_ASSESSED:
+            return None
+        said = make_rule(_RULE).assess(Record.from_ledger(ledger, rows=len(campaign.pool))).as_dict()
+    except (ActiveCoverError, ArithmeticError):
+        return None
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
+
+
+def _random_rate(positive: npt.NDArray[np.bool_], explored: npt.NDArray[np.bool_], rows: int) -> float | None:
+    """Positives per label of a search at random: as the random draws say, at least as many as are known."""
+    if not len(positive):
+        return None
+    drawn = float(positive[explored].mean()) if explored.any() else 0.0
+    return max(drawn, float(positive.sum()) / rows)
+
+
+def _people(ledger: Ledger) -> list[dict[str, Any]]:
+    people: dict[str, dict[str, Any]] = {
+        who: {"who": who, "yes": 0, "no": 0, "aside": 0, "last": at} for who, at in ledger.people.items()
+    }
+    for ask in ledger.asks.values():
+        for who, label in ask.opinions.items():
+            people[who]["yes" if label else "no"] += 1
+        if ask.state in ("skipped", "unsure"):
+            people[ask.by]["aside"] += 1
+    return sorted(people.values(), key=lambda person: -(person["yes"] + person["no"]))
+
+
+def _distances(pool: Pool, asks: list[Ask]) -> Iterator[float | None]:
+    """How far each item lay from the positive that it was proposed for."""
+    for ask in asks:
+        if ask.nearest is None or ask.nearest.startswith("known positive "):
+            yield None
+            continue
+        rows = pool.rows([ask.id, ask.nearest])
+        far = None if pool.withdrawn[rows].any() else distance_between(pool, int(rows[0]), int(rows[1]))
+        yield None if far is None or not np.isfinite(far) else round(far, 6)
+
+
+def distance_between(pool: Pool, first: int, second: int) -> float:
+    """The distance of two rows by the pool's metric, good enough for a picture."""
+    pair: Any = pool.take([first, second])
+    if pool.kind == "bits":
+        one, other = (np.unpackbits(np.ascontiguousarray(row).view(np.uint8)) for row in pair)
+        union = int((one | other).sum())
+        return 1 - int((one & other).sum()) / union if union else 0.0
+    if pool.kind == "sparse":
+        pair = pair.toarray()
+    return float(np.linalg.norm(np.asarray(pair[0], np.float64) - np.asarray(pair[1], np.float64)))
+
+
+def _words(event: Event) -> str:
+    return " ".join(str(event.get(key, "")) for key in ("event", "id", "by", "note", "source")).casefold()

@@ -1,0 +1,73 @@
+// The frame of the page: which view, which campaign, who.
+import { get, h, notice } from "./dom.js";
+import * as campaigns from "./campaigns.js";
+import * as history from "./history.js";
+import * as label from "./label.js";
+import * as map from "./map.js";
+import * as progress from "./progress.js";
+import * as setup from "./setup.js";
+
+const VIEWS = { label: ["Label", label], progress: ["Progress", progress], map: ["Map", map], history: ["History", history], setup: ["Set up", setup], campaigns: ["Campaigns", campaigns] };
+const ALONE = ["setup", "campaigns"];
+const main = document.getElementById("main");
+const picker = document.getElementById("campaign");
+const whoami = document.getElementById("who");
+
+whoami.value = localStorage.getItem("who") ?? "me";
+const who = () => whoami.value.trim() || "me";
+whoami.addEventListener("change", () => {
+  localStorage.setItem("who", who());
+  render();
+});
+
+const go = (view, campaign) => {
+  const address = ALONE.includes(view) ? `#/${view}` : `#/${view}/${encodeURIComponent(campaign)}`;
+  if (location.hash === address) render();
+  else location.hash = address;
+};
+
+function where() {
+  const [, view = "", name = ""] = location.hash.split("/");
+  return { view: VIEWS[view] ? view : "campaigns", campaign: decodeURIComponent(name) };
+}
+
+async function refresh() {
+  const names = (await get("/api/campaigns")).campaigns.map((one) => one.name);
+  const { campaign } = where();
+  picker.replaceChildren(...(names.length ? names : ["no campaign"]).map((name) => h("option", { value: name, selected: name === campaign }, name)));
+  picker.disabled = !names.length;
+  links();
+  return names;
+}
+
+function links() {
+  const { view, campaign } = where();
+  const name = campaign || (picker.disabled ? "" : picker.value);
+  document.getElementById("views").replaceChildren(...Object.entries(VIEWS).map(([key, [title]]) => {
+    const alone = ALONE.includes(key);
+    return h("a", { href: alone ? `#/${key}` : `#/${key}/${encodeURIComponent(name)}`, "aria-current": key === view ? "page" : null, "aria-disabled": !alone && !name ? "true" : null }, title);
+  }));
+}
+
+let leave = () => {};
+async function render() {
+  leave();
+  leave = () => {};
+  const { view, campaign } = where();
+  document.title = `${VIEWS[view][0]}${campaign ? ` · ${campaign}` : ""} · activecover`;
+  try {
+    const names = await refresh();
+    if (!ALONE.includes(view) && !names.includes(campaign)) return go("campaigns");
+    leave();
+    leave = VIEWS[view][1].show(main, { campaign, who, go, refresh }) ?? (() => {});
+  } catch (wrong) {
+    notice(wrong.message);
+  }
+}
+
+picker.addEventListener("change", () => {
+  const { view } = where();
+  go(ALONE.includes(view) ? "label" : view, picker.value);
+});
+addEventListener("hashchange", render);
+render();

@@ -1,0 +1,90 @@
+"""A real server on loopback, for tests of the API, the client and the page."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from activecover import Pool
+from activecover.home import Home
+
+WORDS = "free prize call now win cash claim text urgent mobile".split()
+OTHERS = "home dinner later see you train meeting friend love tomorrow".split()
+
+
+def scene(rows: int = 120, seed: int = 0) -> tuple[Pool, dict[str, bool]]:
+    """Short messages, a quarter of them of the kind that is looked for, and which those are."""
+    random = np.random.default_rng(seed)
+    positive = random.random(rows) < 0.25
+    points = random.normal(size=(rows, 3)) + 2.5 * positive[:, None]
+    texts = [
+        " ".join(random.choice(WORDS if yes and place % 2 else OTHERS) for place in range(14)) for yes in positive
+    ]
+    names = [f"m/{row}" for row in range(rows)]
+    pool = Pool(points, ids=names, contents={"text": texts, "size": [str(len(text)) for text in texts]})
+    return pool, dict(zip(names, positive.tolist(), strict=True))
+
+
+def make_home(folder: Path, pool: Pool, name: str = "mail", **settings: Any) -> None:
+    with Home(folder) as home:
+        home.new(name, pool, **{"explore": 8, "seed": 1, **settings}).close()
+
+
+class Server:
+    """``activecover serve`` in a process of its own; the port stays the same when it is started again."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.options = options
+        self.port = 0
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self.said: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "activecover", "serve", "--home", str(self.folder), "--port", str(self.port)]
+            + list(self.options),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+        )
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.strip())
+            if line.startswith("serving "):
+                self.port = int(line.partition("http://")[2].partition(":")[2].partition("/")[0])
+                break
+        else:
+            raise AssertionError(self.process.stderr.read() if self.process.stderr else "no server")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                if httpx.get(f"{self.url}/health", timeout=5).status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.05)
+        raise AssertionError("the server does not answer")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self) -> int:
+        """End it as Ctrl-C does; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        self.last = self.process.communicate(timeout=60)
+        return self.process.returncode
