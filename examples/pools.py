@@ -68,7 +68,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", nargs="?", default=os.environ.get("ACTIVECOVER_POOLS"), help="where the files are")
     parser.add_argument("--only", help=f"pools, comma-separated: {', '.join(POOLS)}")
-    parser.add_argument("--limit", type=int, help="use the first rows only")
+    parser.add_argument("--limit", type=int, help="use so many rows only, from all over each pool")
     parser.add_argument("--explore", type=int, default=100, help="rows to label at random first")
     parser.add_argument("--batch", type=int, default=10, help="rows per batch")
     parser.add_argument("--seed", type=int, default=0)
@@ -93,7 +93,7 @@ def run(name: str, folder: Path, given: argparse.Namespace) -> list[object]:
     """One pool, from its file to the labels that 95 % of its positives take."""
     source = POOLS[name]
     started = time.perf_counter()
-    table = first_rows(read_table(folder / source.file, header=source.header), given.limit)
+    table = some_rows(read_table(folder / source.file, header=source.header), given.limit)
     made = make_pool(
         table,
         embed=source.embed,
@@ -126,12 +126,13 @@ def at_random(rows: int, total: int) -> int:
     return round(int(np.ceil(0.95 * total)) * (rows + 1) / (total + 1))
 
 
-def first_rows(table: Table, limit: int | None) -> Table:
-    """The beginning of a table, or all of it."""
+def some_rows(table: Table, limit: int | None) -> Table:
+    """So many rows from all over a table, or all of it."""
     if limit is None or limit >= len(table):
         return table
-    columns = {name: table.columns[name][:limit] for name in table.names}
-    vectors = None if table.vectors is None else table.vectors[:limit]
+    rows = np.linspace(0, len(table) - 1, limit).astype(int)
+    columns = {name: [table.columns[name][row] for row in rows] for name in table.names}
+    vectors = None if table.vectors is None else table.vectors[rows]
     return Table(table.source, limit, columns, vectors=vectors)
 
 

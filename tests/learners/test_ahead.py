@@ -59,7 +59,9 @@ def test_the_same_items_whatever_happens(learner, seed, moves):
 
 
 @pytest.mark.parametrize("answer", [True, False])
-@pytest.mark.parametrize("make", [lambda: ExploreCommit(explore=[0, 1]), lambda: make_learner("active-linear-svm", explore=10)])
+@pytest.mark.parametrize(
+    "make", [lambda: ExploreCommit(explore=[0, 1]), lambda: make_learner("active-linear-svm", explore=10)]
+)
 def test_both_answers_are_ready_and_right(make, answer):
     pool, truth = pool_and_truth(3)
     first = np.flatnonzero(truth)[:1]

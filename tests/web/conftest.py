@@ -14,15 +14,15 @@ pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("httpx", reason="httpx is not installed")
 
-from serving import Server, make_home, scene  # noqa: E402
+from serving import ThreadServer, make_home, scene  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, None]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[ThreadServer, None, None]:
     folder = tmp_path_factory.mktemp("home")
     pool, _ = scene()
     make_home(folder, pool)
     make_home(folder, pool, "pair", overlap=2, explore=0, known=["m/0"])
-    running = Server(folder)
+    running = ThreadServer(folder)
     yield running
     running.stop()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,7 @@ def scene(rows: int = 120, seed: int = 0) -> tuple[Pool, dict[str, bool]]:
     random = np.random.default_rng(seed)
     positive = random.random(rows) < 0.25
     points = random.normal(size=(rows, 3)) + 2.5 * positive[:, None]
-    texts = [
-        " ".join(random.choice(WORDS if yes and place % 2 else OTHERS) for place in range(14)) for yes in positive
-    ]
+    texts = [" ".join(random.choice(WORDS if yes and place % 2 else OTHERS) for place in range(14)) for yes in positive]
     names = [f"m/{row}" for row in range(rows)]
     pool = Pool(points, ids=names, contents={"text": texts, "size": [str(len(text)) for text in texts]})
     return pool, dict(zip(names, positive.tolist(), strict=True))
@@ -36,6 +35,42 @@ def scene(rows: int = 120, seed: int = 0) -> tuple[Pool, dict[str, bool]]:
 def make_home(folder: Path, pool: Pool, name: str = "mail", **settings: Any) -> None:
     with Home(folder) as home:
         home.new(name, pool, **{"explore": 8, "seed": 1, **settings}).close()
+
+
+class ThreadServer:
+    """The server in a thread of the tests' own process: real sockets, and no time lost with starting it."""
+
+    def __init__(self, folder: Path, token: str | None = None) -> None:
+        import uvicorn
+
+        from activecover.web._app import make_app
+        from activecover.web.server import listen
+
+        self.folder = folder
+        self._listener = listen("127.0.0.1", 0)
+        self.port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        app = make_app(Home(folder), token=token, hosts={"127.0.0.1"})
+        self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
+        self._thread.start()
+        wait_for(self.url)
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(30)
+        self._listener.close()
+
+
+def wait_for(url: str) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if httpx.get(f"{url}/health", timeout=5).status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("the server does not answer")
 
 
 class Server:
@@ -69,14 +104,7 @@ class Server:
                 break
         else:
             raise AssertionError(self.process.stderr.read() if self.process.stderr else "no server")
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                if httpx.get(f"{self.url}/health", timeout=5).status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.05)
-        raise AssertionError("the server does not answer")
+        wait_for(self.url)
 
     def kill(self) -> None:
         self.process.kill()

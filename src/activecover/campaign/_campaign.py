@@ -15,10 +15,11 @@ import numpy.typing as npt
 from activecover.campaign._agreement import Agreement, agreement_of
 from activecover.campaign._brain import Brain
 from activecover.campaign._items import Item, Status
+from activecover.campaign._records import records_of
 from activecover.errors import ActiveCoverError, InputError, StoreError, check_count
 from activecover.frontier import NO_KEY
 from activecover.learners import LEARNERS, Labels, Learner, Proposal, ThinkAhead, make_learner
-from activecover.pool import Pool, Vectors
+from activecover.pool import Pool, StoredPool, Vectors
 from activecover.store import FORMAT, Ask, Event, EventLog, Ledger, Ready, SqlLog, open_log
 from activecover.trace import Trace
 
@@ -56,6 +57,8 @@ class Campaign:
         return at once. Items and their order are the same.
     overlap : int, optional
         How many people have to say the same of an item before it counts; 1 by default.
+    forgets : bool
+        Whether negatives are to be forgotten: then the log does not say which positive an item was near to.
     patience : float
         Seconds to wait for proposals from the process that runs the learner, where that is another one.
     clock : callable
@@ -89,6 +92,7 @@ class Campaign:
         lease: float | None = None,
         think_ahead: bool = False,
         overlap: int | None = None,
+        forgets: bool = False,
         patience: float = 60.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -111,7 +115,7 @@ class Campaign:
         self._think_ahead = think_ahead
         self._outside = None if outside is None else _encode_outside(pool, outside)
         self._patience = patience
-        settings = {**self._settings(learner, seed, explore), "overlap": overlap}
+        settings = {**self._settings(learner, seed, explore), "overlap": overlap, "forgets": forgets or None}
         self._lock = threading.RLock()
         self._note: str | None = None
         self._why: dict[str, tuple[float, int]] = {}
@@ -281,6 +285,8 @@ class Campaign:
         said = ask.opinions.get(by) if self._ledger.overlap > 1 else (ask.state == "positive" if ask.settled else None)
         if said == label:
             return True
+        if name in self._ledger.forgotten:
+            raise InputError(f"id {name!r} was forgotten: that it is negative can no longer be changed")
         if said is not None and not change:
             what = "positive" if said else "negative"
             raise InputError(f"id {name!r} was told as {what} before: undo that first, or say that it is a change")
@@ -311,6 +317,29 @@ class Campaign:
         """All events, or those of one item, in order."""
         with self._turn():
             return [event for event in self.log.read() if id is None or event.get("id") == id]
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record per item that was asked for: its label, who gave it, when, and why it was asked."""
+        with self._turn():
+            return records_of(self.log.read(), self._ledger)
+
+    def record(self, events: Sequence[Event]) -> None:
+        """Write down what was done outside of labelling: ``withdrawn``, ``forgotten``, ``grown``."""
+        with self._turn():
+            self.pool.rows([event["id"] for event in events if "id" in event])
+            self._write(events)
+
+    def final_negatives(self, window: int) -> list[str]:
+        """Negatives that nobody will undo: decided before the last ``window`` decisions, and not forgotten yet."""
+        with self._turn():
+            late = set(self._ledger.last_decisions(window, None))
+            negatives = self._ledger.with_state("negative")
+            return [ask.id for ask in negatives if ask.id not in late and ask.id not in self._ledger.forgotten]
+
+    def forgotten(self) -> list[str]:
+        """The items whose vectors and contents were given up."""
+        with self._turn():
+            return list(self._ledger.forgotten)
 
     def skip(self, ids: str | Sequence[str], by: str = "me") -> None:
         """Put items aside; they come back when nothing else is left."""
@@ -436,7 +465,13 @@ class Campaign:
         return {"learner": name, "seed": None if seed is None else int(seed), "explore": explore}
 
     def _create(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
-        defaults = {"learner": LEARNERS[DEFAULT_LEARNER].versioned, "seed": 0, "explore": 100, "overlap": 1}
+        defaults = {
+            "learner": LEARNERS[DEFAULT_LEARNER].versioned,
+            "seed": 0,
+            "explore": 100,
+            "overlap": 1,
+            "forgets": False,
+        }
         chosen = {name: defaults[name] if value is None else value for name, value in settings.items()}
         created: Event = {
             "event": "created",
@@ -554,6 +589,9 @@ class Campaign:
     def _apply(self, event: Event) -> None:
         self._ledger.apply(event)
         self._position = event["seq"] + 1
+        if event["event"] in ("grown", "withdrawn", "forgotten") and isinstance(self.pool, StoredPool):
+            # Someone else may have done it: what lies on the disk holds.
+            self.pool.refresh()
         if "id" in event:
             self._changed[event["id"]] = None
 
@@ -680,7 +718,9 @@ class Campaign:
             fresh = drawn_by_us and name not in self._ledger.asks
             chance = (1 / (unlabelled - place) if fresh else None) if random else 1.0
             found.append(
-                Ready(name, "explore" if random else "learner", self._ledger.changes, chance, self._nearest_of(name))
+                Ready(
+                    name, "explore" if random else "learner", self._ledger.changes, chance, self._recorded_nearest(name)
+                )
             )
         return found
 
@@ -694,6 +734,10 @@ class Campaign:
                 event["nearest"] = one.nearest
             events.append(event)
         return events
+
+    def _recorded_nearest(self, name: str) -> str | None:
+        """What the log may say of why an item was asked for: nothing, where negatives are to be forgotten."""
+        return None if (self._ledger.created or {}).get("forgets") else self._nearest_of(name)
 
     def _nearest_of(self, name: str) -> str | None:
         """Which positive an item was proposed for, as far as it is known."""

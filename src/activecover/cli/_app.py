@@ -9,7 +9,19 @@ from typing import Any
 
 import typer
 
-from activecover.cli import _bench, _data, _demo, _find, _learners, _plan, _serve, _simulate, _stopping, _theory
+from activecover.cli import (
+    _bench,
+    _campaigns,
+    _data,
+    _demo,
+    _find,
+    _learners,
+    _plan,
+    _serve,
+    _simulate,
+    _stopping,
+    _theory,
+)
 from activecover.errors import ActiveCoverError
 
 app = typer.Typer(
@@ -28,6 +40,7 @@ app.command("simulate")(_simulate.simulate_command)
 app.command("find")(_find.find)
 app.command("learners")(_learners.learners)
 app.command("serve")(_serve.serve)
+_campaigns.register(app)
 app.add_typer(_data.app, name="data")
 app.add_typer(_bench.app, name="bench")
 app.add_typer(_plan.app, name="plan")

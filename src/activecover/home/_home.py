@@ -114,7 +114,7 @@ class Home:
         }  # fmt: skip
         self.store.create(name, about).close()
         try:
-            return self._campaign(name, about, learner=learner, **settings)
+            return self._campaign(name, about, learner=learner, forgets=forget_negatives, **settings)
         except BaseException:
             self.store.remove(name)
             raise
@@ -129,8 +129,8 @@ class Home:
 
     def recipe(self, name: str) -> Recipe | None:
         """How the rows of a campaign were made, where it was not given as vectors."""
-        place = self.folder / self.store.about(name)["pool"] / "recipe"
-        return Recipe.load(place) if place.is_dir() else None
+        place = self.pool_folder(name).embedding_folder
+        return Recipe.load(place) if place.is_dir() and any(place.iterdir()) else None
 
     def add_rows(self, name: str, source: str | Path, *, header: bool = True) -> int:
         """Add the rows of a file to a campaign's pool, in the same space; how many there were."""
@@ -139,14 +139,19 @@ class Home:
             raise InputError(f"{name}: its pool was given as vectors; add rows with Campaign.pool.extend")
         rows = recipe.read(read_table(source, header=header))
         folder = self.pool_folder(name)
+        before = folder.rows
         folder.append(rows.vectors, ids=rows.ids, contents=rows.contents)
-        return len(next(iter(rows.contents.values()))) if rows.contents else int(rows.vectors.shape[0])
+        with self.open(name) as campaign:
+            marks = campaign.pool.fingerprint()
+            campaign.record([{"event": "grown", "rows": len(campaign.pool), "pool": marks}])
+        return folder.rows - before
 
     def withdraw(self, name: str, ids: Sequence[str], by: str = "me") -> None:
         """Erase items for good, in the pool's files too."""
         folder = self.pool_folder(name)
         rows = folder.load().rows(ids)
         with self.open(name) as campaign:
+            # First what cannot be taken back is written down, then done: a crash in between is made up for.
             campaign.record([{"event": "withdrawn", "id": item, "by": by} for item in ids])
         folder.erase(rows)
 
@@ -209,7 +214,7 @@ class Home:
         files: dict[str, bytes] = {}
         if isinstance(made, Intake):
             made.recipe.save(work / "recipe")
-            files = {f"recipe/{path.name}": path.read_bytes() for path in sorted((work / "recipe").iterdir())}
+            files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
         PoolFolder.create(folder, pool, embedding_files=files)
         return folder
 

@@ -47,6 +47,10 @@ class ParquetColumns(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._schema.names)
 
+    def __contains__(self, name: object) -> bool:
+        # A mapping would look by reading the column.
+        return name in self._widths
+
     def __getitem__(self, name: str) -> Any:
         if name not in self._widths:
             raise KeyError(name)
@@ -75,8 +79,9 @@ class ParquetColumns(Mapping[str, Any]):
     def stretches(self, names: Sequence[str]) -> Iterator[list[npt.NDArray[Any]]]:
         """Columns of numbers or vectors, some rows at a time, each with two dimensions."""
         start = 0
-        with self._parquet.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, columns=list(names)):
+        # Not read ahead: a file of vectors would be in memory twice.
+        with self._parquet.ParquetFile(self.path, pre_buffer=False) as file:
+            for batch in file.iter_batches(_BATCH_ROWS, columns=list(names), use_threads=False):
                 yield [self._numbers(batch.column(name), name, start) for name in names]
                 start += batch.num_rows
 

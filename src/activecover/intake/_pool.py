@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from activecover.errors import InputError
 from activecover.intake._base import Allocate, Embedding, write_whole
 from activecover.intake._catalogue import load_embedding, make_embedding
 from activecover.intake._table import Table
-from activecover.pool import Pool, Vectors
+from activecover.pool import Pool, Vectors, read_array
 
 _ROLES = "intake.json"
 #: More columns than this are not shown unless asked for: nobody would read them.
@@ -168,9 +168,14 @@ def make_pool(
     shown = list(show) if show is not None else _shown(table, embedding, label_column)
     recipe = Recipe(embedding, metric or embedding.metric, id_column, label_column, shown)
     rows = recipe.read(table, np.empty if vectors_file is None else _in_file(Path(vectors_file)))
+    if vectors_file is not None and isinstance(rows.vectors, np.memmap):
+        # Written through one map and read through another: the first is let go before, not to hold all twice.
+        rows.vectors.flush()
+        rows = replace(rows, vectors=None)
+        rows = replace(rows, vectors=read_array(vectors_file))
     try:
         pool = Pool(
-            _mapped(rows.vectors),
+            rows.vectors,
             ids=rows.ids,
             metric=recipe.metric,
             contents=rows.contents,
@@ -206,11 +211,3 @@ def _in_file(path: Path) -> Allocate:
             raise InputError(f"{path}: cannot be written ({wrong.strerror})") from wrong
 
     return allocate
-
-
-def _mapped(vectors: Vectors) -> Vectors:
-    """Vectors that were written to a file, opened again so that they can only be read."""
-    if isinstance(vectors, np.memmap) and vectors.mode == "w+":
-        vectors.flush()
-        return np.lib.format.open_memmap(Path(str(vectors.filename)), mode="r")
-    return vectors

@@ -329,4 +329,6 @@ class _Interleaved:
     def _reason(self, rule: int, place: int) -> str:
         if rule == len(self._auto.rules_):
             return "a random row: a share of the questions is kept for exploration"
-        return f"{self._auto.names_[rule]}, rank {place + 1}; its yield lately {self._yields[rule]:.0%}".replace("%", " %")
+        return f"{self._auto.names_[rule]}, rank {place + 1}; its yield lately {self._yields[rule]:.0%}".replace(
+            "%", " %"
+        )

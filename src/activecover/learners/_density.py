@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from activecover.errors import check_count
-from activecover.frontier import NEIGHBOURS, shared_graph
+from activecover.frontier import shared_graph
 from activecover.learners._base import Rows
 from activecover.learners._by_score import NearScore, Scores
+from activecover.learners._posterior import check_neighbours
 
 
 class DensityCommit(NearScore):
@@ -47,8 +47,7 @@ class DensityCommit(NearScore):
         self.neighbour = neighbour
 
     def _reset(self) -> None:
-        check_count("neighbour", self.neighbour)
-        check_count(f"neighbour {self.neighbour} of the {NEIGHBOURS} that are kept: left", NEIGHBOURS - self.neighbour, 0)
+        check_neighbours(self.neighbour, "neighbour")
         super()._reset()
         self._unit = shared_graph(self.pool_).scale(self.neighbour)
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from activecover.errors import InputError, check_count
 from activecover.frontier import NEIGHBOURS
-from activecover.learners._base import Proposal, Rows
+from activecover.learners._base import Proposal, Rows, ranked
 from activecover.learners._by_score import Scores, highest
 from activecover.learners._explore import FreeRows
 from activecover.learners._posterior import KnnPosterior
@@ -44,9 +44,7 @@ class EfficientSearch(KnnPosterior):
     Jiang, S. et al. (2018). Efficient nonmyopic batch active search. NeurIPS.
     """
 
-    def __init__(
-        self, explore: int | Sequence[int] = 100, neighbours: int = NEIGHBOURS, horizon: int = 100
-    ) -> None:
+    def __init__(self, explore: int | Sequence[int] = 100, neighbours: int = NEIGHBOURS, horizon: int = 100) -> None:
         super().__init__(explore, neighbours)
         self.horizon = horizon
 
@@ -72,7 +70,7 @@ class EfficientSearch(KnnPosterior):
             chosen.append(best)
             state.tell_negative(best)
         rest = state.ranking(k - len(chosen))
-        return self._explained(np.concatenate([np.array(chosen, np.int64), rest]))
+        return ranked(np.concatenate([np.array(chosen, np.int64), rest]))
 
     def heard_by(self, row: int) -> Rows:
         """The rows that have a row among their neighbours."""
@@ -92,14 +90,14 @@ class _Posterior:
     def __init__(self, learner: EfficientSearch, free: Rows) -> None:
         self._learner = learner
         self._positive, self._negative = learner.counts()
-        self._prior = np.zeros(len(self._positive))
-        self._prior[free] = learner._prior(free)
+        self._prior = learner._marks.prior()
+        self._lot = learner._lot
         self._open = np.zeros(len(self._positive), bool)
         self._open[free] = True
 
     def _values(self, rows: Rows, positive: float = 0.0, negative: float = 0.0) -> Scores:
         p, q = self._positive[rows] + positive, self._negative[rows] + negative
-        return (p + self._prior[rows]) / (p + q + 1.0)
+        return (p + self._prior) / (p + q + 1.0) + self._lot[rows]
 
     def most_promising(self, horizon: int) -> int:
         """The row whose posterior and future add up to most."""

@@ -6,19 +6,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from activecover.errors import check_count
+from activecover.errors import InputError, check_count
 from activecover.frontier import NEIGHBOURS, shared_graph
 from activecover.learners._base import Rows
-from activecover.learners._by_score import NearMarkedScore, Scores
+from activecover.learners._by_score import MarkedScore, Scores
+
+#: So little that it decides between equal posteriors only.
+_TIE = 1e-9
 
 
-class KnnPosterior(NearMarkedScore):
+class KnnPosterior(MarkedScore):
     """Ask for the row with the largest share of positives among its labelled neighbours.
 
     The score is (p + w) / (p + q + 1), for p positives and q negatives among the row's nearest
-    neighbours in the pool. The prior w is the share of positives among all labels; where the nearest
-    positive is farther than those neighbours, it is scaled down by how much farther. So rows of which
-    nothing is known come in the order of the density-adjusted distance.
+    neighbours in the pool, where the prior w is the share of positives among all labels. Rows with no
+    labelled neighbour are as good as any other unknown row, and better than those with a negative one:
+    when the neighbourhoods of positives are used up, the rule explores what nobody has looked at. Among
+    equals chance decides.
+
+    Positives from outside the pool have no neighbours; with none in the pool, rows are asked for at
+    random.
 
     Parameters
     ----------
@@ -30,6 +37,15 @@ class KnnPosterior(NearMarkedScore):
     References
     ----------
     Garnett, R. et al. (2012). Bayesian Optimal Active Search and Surveying. ICML. (The posterior.)
+
+    Examples
+    --------
+    >>> from activecover.learners import Labels
+    >>> from activecover.pool import Pool
+    >>> learner = KnnPosterior(explore=[0, 1], neighbours=1).begin(Pool([[0.0], [9.0], [8.9], [3.0], [0.1]]))
+    >>> learner.tell(Labels.of([0, 1], [0, 1], [True, False], True))
+    >>> learner.propose(3).rows
+    array([4, 3, 2])
     """
 
     def __init__(self, explore: int | Sequence[int] = 100, neighbours: int = NEIGHBOURS) -> None:
@@ -46,23 +62,21 @@ class KnnPosterior(NearMarkedScore):
         self._take_graph()
 
     def _take_graph(self) -> None:
-        graph = shared_graph(self.pool_)
-        self._lists = graph.neighbours[:, : self.neighbours]
-        self._reach = graph.scale(self.neighbours)
+        self._lists = shared_graph(self.pool_).neighbours[:, : self.neighbours]
+        order = self.exploration_.order()
+        self._lot = np.empty(len(order))
+        self._lot[order] = _TIE * (1.0 - np.arange(len(order)) / len(order))
 
     def _scores(self, rows: Rows) -> Scores:
+        # The last mark is that of no neighbour.
         marks = np.append(self._marks.values, np.int8(0))
         around = marks[self._lists[rows]]
         positive, negative = (around == 1).sum(axis=1), (around == -1).sum(axis=1)
-        return (positive + self._prior(rows)) / (positive + negative + 1.0)
-
-    def _prior(self, rows: Rows) -> Scores:
-        """What to expect of rows before their neighbours are asked."""
-        near, reach = self.near_.look_up(rows).distances, self._reach[rows]
-        return self._marks.prior() * reach / np.maximum(near, reach)
+        return (positive + self._marks.prior()) / (positive + negative + 1.0) + self._lot[rows]
 
 
-def check_neighbours(count: int) -> None:
+def check_neighbours(count: int, name: str = "neighbours") -> None:
     """Refuse more neighbours than a graph keeps."""
-    check_count("neighbours", count)
-    check_count(f"neighbours {count} of the {NEIGHBOURS} that are kept: left", NEIGHBOURS - count, 0)
+    check_count(name, count)
+    if count > NEIGHBOURS:
+        raise InputError(f"{name} {count}: a graph keeps {NEIGHBOURS} per row, which is the most")

@@ -10,16 +10,17 @@ from scipy import sparse
 from activecover.errors import check_count
 from activecover.frontier import NeighbourGraph, shared_graph
 from activecover.learners._base import Rows
-from activecover.learners._by_score import Scores
-from activecover.learners._posterior import KnnPosterior, check_neighbours
+from activecover.learners._by_score import NearMarkedScore, Scores
+from activecover.learners._posterior import check_neighbours
 
 _OWN_SCALE = 7
 
 
-class SpreadPosterior(KnnPosterior):
+class SpreadPosterior(NearMarkedScore):
     """Let every row take the mean of its neighbours' scores, again and again, while labels stay.
 
-    Scores begin with the prior of the kNN posterior. Neighbours weigh exp(-d² / (s t)), where s and t are
+    Scores begin with the share of positives among all labels, scaled down where the nearest positive
+    is farther than a row's neighbours, by how much farther. Neighbours weigh exp(-d² / (s t)), where s and t are
     how far the two rows' seventh neighbours are; the graph is made symmetric.
 
     Parameters
@@ -38,14 +39,24 @@ class SpreadPosterior(KnnPosterior):
     """
 
     def __init__(self, explore: int | Sequence[int] = 100, neighbours: int = 20, sweeps: int = 20) -> None:
-        super().__init__(explore, neighbours)
+        self.explore = explore
+        self.neighbours = neighbours
         self.sweeps = sweeps
 
-    def _take_graph(self) -> None:
+    def _reset(self) -> None:
         check_count("sweeps", self.sweeps, 0)
         check_neighbours(self.neighbours)
-        super()._take_graph()
-        self._averages = _averages(shared_graph(self.pool_), self.neighbours)
+        super()._reset()
+        self._take_graph()
+
+    def _grow(self) -> None:
+        super()._grow()
+        self._take_graph()
+
+    def _take_graph(self) -> None:
+        graph = shared_graph(self.pool_)
+        self._reach = graph.scale(self.neighbours)
+        self._averages = _averages(graph, self.neighbours)
 
     def _scores(self, rows: Rows) -> Scores:
         marks = self._marks.values
@@ -58,6 +69,11 @@ class SpreadPosterior(KnnPosterior):
             scores = self._averages @ scores
             scores[known] = truth
         return scores[rows]
+
+    def _prior(self, rows: Rows) -> Scores:
+        """What to expect of rows before they hear of each other."""
+        near, reach = self.near_.look_up(rows).distances, self._reach[rows]
+        return self._marks.prior() * reach / np.maximum(near, reach)
 
 
 def _averages(graph: NeighbourGraph, neighbours: int) -> sparse.csr_array:

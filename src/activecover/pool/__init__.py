@@ -6,6 +6,7 @@ from activecover.pool._folder import PoolFolder
 from activecover.pool._matrix import Vectors, blocks
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
+from activecover.pool._stored import StoredPool
 
 __all__ = [
     "METRICS",
@@ -13,6 +14,7 @@ __all__ = [
     "PackedBits",
     "Pool",
     "PoolFolder",
+    "StoredPool",
     "Vectors",
     "as_positive",
     "bits_set",

@@ -386,9 +386,7 @@ def _named(ids: str | Sequence[str]) -> dict[str, Any]:
     return dict.fromkeys([ids] if isinstance(ids, str) else ids)
 
 
-def _done(
-    one: Open, written: Sequence[tuple[str, str | None, int | None]], ids: Sequence[str] = ()
-) -> models.Done:
+def _done(one: Open, written: Sequence[tuple[str, str | None, int | None]], ids: Sequence[str] = ()) -> models.Done:
     again = [name for kind, name, _ in written if kind == "undone" and name is not None]
     return models.Done(counts=one.reader.counts(), ids=[*ids, *again], repeated=bool(written))
 

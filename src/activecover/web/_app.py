@@ -22,7 +22,9 @@ from activecover.web._metrics import Metrics
 _STATIC = Path(__file__).with_name("static")
 
 
-def make_app(home: Home, *, token: str | None = None, hosts: set[str] | None = None, lease: float | None = None) -> Guard:
+def make_app(
+    home: Home, *, token: str | None = None, hosts: set[str] | None = None, lease: float | None = None
+) -> Guard:
     """The ASGI app for the campaigns of a home.
 
     Parameters

@@ -76,7 +76,9 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as wrong:
         if getattr(wrong, "errno", None) == errno.EADDRINUSE:
             raise InputError(f"port {port} of {host} is taken: choose another with --port") from wrong
-        raise InputError(f"{host}:{port}: cannot be listened on ({getattr(wrong, 'strerror', None) or wrong})") from wrong
+        raise InputError(
+            f"{host}:{port}: cannot be listened on ({getattr(wrong, 'strerror', None) or wrong})"
+        ) from wrong
 
 
 def _require() -> None:
