@@ -4,19 +4,30 @@ import numpy as np
 import pytest
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from activecover.errors import InputError
 from activecover.learners import (
     LEARNERS,
+    Auto,
+    ClassifierLearner,
+    Contrast,
+    DensityCommit,
+    EfficientSearch,
     Exploration,
     ExploreCommit,
+    KnnPosterior,
     Labels,
+    Linear,
+    LocalContrast,
     Offline,
     OneClass,
     Optimal,
     Passive,
+    Rocchio,
+    SpreadPosterior,
     make_learner,
     stratified_sample,
 )
@@ -37,6 +48,17 @@ SMALL = {
     "active-isolation-forest": lambda truth: OneClass(IsolationForest(), {"n_estimators": [2, 4]}, True, 20),
     "offline-robust-covariance": lambda truth: OneClass(EllipticEnvelope(), {"contamination": [0.1]}, False, 20),
     "active-robust-covariance": lambda truth: OneClass(EllipticEnvelope(), {"contamination": [0.1]}, True, 20),
+    "density-commit": lambda truth: DensityCommit(explore=10),
+    "contrast": lambda truth: Contrast(explore=10),
+    "local-contrast": lambda truth: LocalContrast(explore=10),
+    "knn-posterior": lambda truth: KnnPosterior(explore=10, neighbours=9),
+    "spread-posterior": lambda truth: SpreadPosterior(explore=10, neighbours=5),
+    "rocchio": lambda truth: Rocchio(explore=10),
+    "linear": lambda truth: Linear(explore=10),
+    "logistic": lambda truth: ClassifierLearner(LogisticRegression(), explore=10),
+    "ens": lambda truth: EfficientSearch(explore=10, neighbours=8, horizon=5),
+    "auto": lambda truth: Auto(explore=10),
+    "auto-positives": lambda truth: Auto(explore=10, positives_only=True),
 }
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("httpx", reason="httpx is not installed")
 
-from serving import ThreadServer, make_home, scene  # noqa: E402
+from serving import ThreadServer, make_home, scene
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ import numpy as np
 from activecover import Pool
 from activecover.home import Home
 
-WORDS = "free prize call now win cash claim text urgent mobile".split()
-OTHERS = "home dinner later see you train meeting friend love tomorrow".split()
+WORDS = ["free", "prize", "call", "now", "win", "cash", "claim", "text", "urgent", "mobile"]
+OTHERS = ["home", "dinner", "later", "see", "you", "train", "meeting", "friend", "love", "tomorrow"]
 
 
 def scene(rows: int = 120, seed: int = 0) -> tuple[Pool, dict[str, bool]]:
@@ -89,8 +89,17 @@ class Server:
     def start(self) -> None:
         self.said: list[str] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "activecover", "serve", "--home", str(self.folder), "--port", str(self.port)]
-            + list(self.options),
+            [
+                sys.executable,
+                "-m",
+                "activecover",
+                "serve",
+                "--home",
+                str(self.folder),
+                "--port",
+                str(self.port),
+                *list(self.options),
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -54,7 +54,8 @@ def test_asking_telling_and_undoing(begin):
     campaign = begin(line(), explore=0, known=["i0"])
     (item,) = campaign.ask()
     assert (item.id, item.nearest, item.source) == ("i1", "i0", "learner")
-    assert item.distance == pytest.approx(1.0) and item.reason == "nearest to i0 (distance 1)"
+    assert item.distance == pytest.approx(1.0)
+    assert item.reason == "nearest to i0 (distance 1)"
     assert [one.id for one in campaign.ask(2)] == ["i1", "i2"]
     campaign.tell(["i1", "i2"], np.array([True, False]))
     assert campaign.labels() == {"i1": True, "i2": False}
@@ -73,12 +74,17 @@ def test_status_trace_and_history(begin):
         ids = [item.id for item in campaign.ask(2)]
         campaign.tell(ids, [truth[name] for name in ids], note="seen")
     stands, trace = campaign.status(), campaign.trace()
-    assert stands.labelled == 12 == len(trace) and stands.positives == trace.found == sum(campaign.labels().values())
-    assert trace.rows.dtype == np.int64 and trace.explored.dtype == bool and trace.explored.sum() >= 4
-    assert trace.pool_rows == 30 and trace.learner == stands.learner == "explore-commit@1"
+    assert stands.labelled == 12 == len(trace)
+    assert stands.positives == trace.found == sum(campaign.labels().values())
+    assert trace.rows.dtype == np.int64
+    assert trace.explored.dtype == bool
+    assert trace.explored.sum() >= 4
+    assert trace.pool_rows == 30
+    assert trace.learner == stands.learner == "explore-commit@1"
     assert [pool.id(row) for row in trace.rows] == list(campaign.labels())
     events = campaign.history()
-    assert [event["seq"] for event in events] == list(range(len(events))) and events[0]["event"] == "created"
+    assert [event["seq"] for event in events] == list(range(len(events)))
+    assert events[0]["event"] == "created"
     assert [event["event"] for event in campaign.history(ids[0])] == ["asked", "told"]
 
 
@@ -92,7 +98,8 @@ def test_putting_aside_and_giving_back(begin):
     campaign.release("i1")
     assert [item.id for item in campaign.ask(by="bob")] == ["i1"]
     campaign.tell(["i1", "i2", "i3"], [0, 1, 0], by="bob")
-    assert campaign.ask() == [] and campaign.status().stopped == "every item is labelled"
+    assert campaign.ask() == []
+    assert campaign.status().stopped == "every item is labelled"
 
 
 def test_people_who_disagree(begin):
@@ -102,11 +109,13 @@ def test_people_who_disagree(begin):
     campaign.tell(["i2"], [True], by="ann")
     campaign.tell(["i2"], [True], by="bob")
     ((item, said),) = campaign.conflicts()
-    assert item.id == "i1" and said == {"ann": True, "bob": False}
+    assert item.id == "i1"
+    assert said == {"ann": True, "bob": False}
     agreement = campaign.agreement()
     assert (agreement.items, agreement.people, agreement.same) == (2, 2, 1)
     campaign.adjudicate("i1", True, by="boss")
-    assert campaign.labels() == {"i1": True, "i2": True} and campaign.conflicts() == []
+    assert campaign.labels() == {"i1": True, "i2": True}
+    assert campaign.conflicts() == []
 
 
 @pytest.mark.parametrize(
@@ -189,7 +198,8 @@ def test_a_campaign_from_a_file(place, tmp_path):
     table = tmp_path / "cars.csv"
     table.write_text("id,weight,doors\na,900,3\nb,2100,5\nc,950,3\n")
     campaign = client.new("cars", table, id_column="id", explore=0, known=["a"])
-    assert [item.id for item in campaign.ask()] == ["c"] and "cars" in client.names()
+    assert [item.id for item in campaign.ask()] == ["c"]
+    assert "cars" in client.names()
     campaign.tell("c", True)
     campaign.export(tmp_path / "labels.jsonl")
     assert '"c"' in (tmp_path / "labels.jsonl").read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from activecover.pool import Pool
 from activecover.store import Ask, Ledger
 
 _Told = tuple[int, bool, bool]
+_YES = np.array([True])
 
 
 class Brain:
@@ -61,17 +61,27 @@ class Brain:
         """What to ask for next."""
         return self.learner.propose(k, held)
 
-    def think(self, ask: Ask, held: Any) -> None:
-        """Find what follows either answer to an item."""
+    def think(self, ask: Ask, held: npt.NDArray[np.int64]) -> None:
+        """Find what follows either answer to an item; ``held`` are the rows that others hold."""
         if isinstance(self.learner, ThinkAhead):
             row = self._pool.rows([ask.id])
-            self.learner.think(Labels.of([ask.number], row, [True], ask.source == "explore"), held[held != row])
+            sampled = np.array([ask.source == "explore"])
+            self.learner.think(Labels(np.array([ask.number]), row, _YES, sampled), held)
 
     def thought(self, name: str) -> dict[bool, Proposal]:
         """What follows either answer to an item, if it was thought of."""
         if not isinstance(self.learner, ThinkAhead):
             return {}
         return self.learner.thought(int(self._pool.rows([name])[0]))
+
+    def confirm(self, ask: Ask, answer: bool) -> tuple[Proposal, npt.NDArray[np.int64]] | None:
+        """Take in the answer to an item that was thought of: what follows, and which rows others hold."""
+        if not isinstance(self.learner, ThinkAhead):
+            return None
+        following = self.learner.confirm(int(self._pool.rows([ask.id])[0]), answer)
+        if following is not None:
+            self._told[ask.id] = (ask.number, answer, ask.source == "explore")
+        return following
 
     def close(self) -> None:
         """Stop thinking."""

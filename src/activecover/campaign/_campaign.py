@@ -128,6 +128,9 @@ class Campaign:
         self._wrote = self._stale = self._in_turn = False
         #: The name of the request whose turn it is.
         self._request: str | None = None
+        #: The item that somebody looks at, if what follows it is being thought of.
+        self._awaited: tuple[str, str, int, int, int] | None = None
+        self._erased = (-1, False)
         self.log = open_log(log)
         try:
             with self._lock, self.log.turn(), _naming(self.log):
@@ -156,9 +159,49 @@ class Campaign:
     def answer(self, id: str, label: Any, by: str = "me", k: int = 1) -> list[Item]:
         """Tell what an item is and ask for the next, in one go: one write instead of two."""
         with self._turn():
-            self.tell(id, label, by)
-            items = self._ask_once(k, by)
+            items = self._answer_foreseen(id, label, by) if k == 1 else None
+            if items is None:
+                self.tell(id, label, by)
+                items = self._ask_once(k, by)
         return self._waited(k, by) if items is None else items
+
+    def _answer_foreseen(self, id: str, label: Any, by: str) -> list[Item] | None:
+        """The short way where nothing has happened since an item was asked for: what follows is known already."""
+        if self._brain is None or self._awaited != self._moment(id, by):
+            return None
+        answer, ask = _yes_or_no(label), self._ledger.asks[id]
+        confirmed = self._brain.confirm(ask, answer)
+        if confirmed is None:
+            return None
+        proposal, held = confirmed
+        left = self._brain.learner.unlabelled - len(held)
+        row, random = int(proposal.rows[0]), bool(proposal.explored)
+        name = self.pool.id(row)
+        self._why[name] = (float(proposal.distances[0]), int(proposal.nearest[0]))
+        # A row that comes back after it was released is not a new draw.
+        fresh = isinstance(self._explore, int) and name not in self._ledger.asks
+        chance = (1 / left if fresh else None) if random else 1.0
+        asked = self._asked(name, "explore" if random else "learner", chance, by, self._ledger.next_number)
+        asked["open"], asked["position"] = left, asked["position"] + 1
+        if (nearest := self._recorded_nearest(name)) is not None:
+            asked["nearest"] = nearest
+        self._write([{"event": "told", "id": id, "label": int(answer), "by": by}, asked])
+        self._changed.clear()
+        following = self._ledger.asks[name]
+        self._think(following, by, held)
+        return [self._item(following)]
+
+    def _moment(self, id: str, by: str) -> tuple[str, str, int, int, int] | None:
+        """Who has which item, and how far things are; none where more than the answer decides on what is next."""
+        if self._lease is not None or self.budget is not None or self.target is not None or self._ledger.overlap > 1:
+            return None
+        return id, by, self._position, self.pool.erasures, len(self.pool)
+
+    def _think(self, ask: Ask, by: str, held: npt.NDArray[np.int64]) -> None:
+        """Find what follows either answer to an item, while a person looks at it."""
+        if self._think_ahead and self._brain is not None:
+            self._brain.think(ask, held)
+            self._awaited = self._moment(ask.id, by)
 
     def ahead(self, id: str) -> dict[bool, Item]:
         """What :meth:`answer` will return for either answer to an item, if nobody else asks before.
@@ -634,8 +677,11 @@ class Campaign:
         return self._not_erased(mine)
 
     def _not_erased(self, asks: list[Ask]) -> list[Ask]:
-        gone = self.pool.withdrawn
-        return [ask for ask in asks if not gone[self.pool.rows([ask.id])[0]]] if gone.any() else asks
+        if self._erased[0] != self.pool.erasures:
+            self._erased = (self.pool.erasures, bool(self.pool.withdrawn.any()))
+        if not self._erased[1]:
+            return asks
+        return [ask for ask in asks if not self.pool.withdrawn[self.pool.rows([ask.id])[0]]]
 
     def _lease_new(self, k: int, by: str) -> list[Ask] | None:
         """Lease up to ``k`` items that nobody has; None where they have to be waited for."""
@@ -648,8 +694,10 @@ class Campaign:
             events += proposed or []
         self._write(events)
         asks = [self._ledger.asks[event["id"]] for event in events]
-        if self._think_ahead and self._brain is not None and len(asks) == 1:
-            self._brain.think(asks[0], self._held())
+        self._awaited = None
+        if len(asks) == 1 and self._think_ahead:
+            held = self._held()
+            self._think(asks[0], by, held[held != self.pool.rows([asks[0].id])[0]])
         return asks
 
     def _second_opinions(self, k: int, by: str) -> list[Event]:

@@ -2,12 +2,61 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from activecover.learners._base import Labels, Learner, Proposal, Rows
+
+_NOTHING = np.zeros(0, np.int64)
+#: Waking a thread costs the waker more than all else it does: for some seconds a thread looks for work itself.
+_LOOK_SECONDS = 0.002
+_LOOK_TIMES = 2500
+
+
+class _Worker:
+    """A thread that does one thing after the other, and that is cheap to give something to do."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[Callable[[], None] | None] = deque()
+        self._awake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def give(self, task: Callable[[], None]) -> None:
+        self._tasks.append(task)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="activecover-ahead", daemon=True)
+            self._thread.start()
+        if not self._awake.is_set():
+            self._awake.set()
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            self._tasks.append(None)
+            self._awake.set()
+            self._thread.join()
+
+    def _run(self) -> None:
+        looks = 0
+        while True:
+            if self._tasks:
+                task = self._tasks.popleft()
+                if task is None:
+                    return
+                task()
+                looks = 0
+            elif looks < _LOOK_TIMES:
+                looks += 1
+                time.sleep(_LOOK_SECONDS)
+            else:
+                self._awake.clear()
+                if not self._tasks:
+                    self._awake.wait()
+                looks = 0
 
 
 class _Guess:
@@ -21,6 +70,25 @@ class _Guess:
         self.told = False
         #: What it turned out to be.
         self.answer: bool | None = None
+        # Held until the work is done; far cheaper to make than an event.
+        self._busy = threading.Lock()
+        self._busy.acquire()
+        self._wrong: BaseException | None = None
+
+    def find(self, work: Callable[[], None]) -> None:
+        """Do the work of finding what is next; what goes wrong is said to who waits for it."""
+        try:
+            work()
+        except BaseException as wrong:
+            self._wrong = wrong
+        self._busy.release()
+
+    def wait(self) -> None:
+        """Wait until the work is done."""
+        with self._busy:
+            pass
+        if self._wrong is not None:
+            raise self._wrong
 
     def labels(self, positive: bool) -> Labels:
         asked = self.asked
@@ -64,8 +132,7 @@ class ThinkAhead:
     def __init__(self, learner: Learner) -> None:
         self.inner = learner
         self._guess: _Guess | None = None
-        self._work: Future[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="activecover-ahead")
+        self._worker = _Worker()
         self._unlabelled = self._erasures = 0
 
     def think(self, asked: Labels, held: Any) -> None:
@@ -73,10 +140,10 @@ class ThinkAhead:
 
         ``held`` are the rows that will be held when the answer has come.
         """
-        before, guess = self._guess, _Guess(asked, np.sort(np.asarray(held, np.int64)))
+        before, guess = self._guess, _Guess(asked, np.sort(np.asarray(held, np.int64)) if len(held) else _NOTHING)
         self._unlabelled, self._erasures = self.unlabelled, self.inner.pool_.erasures
         self._guess = guess
-        self._work = self._thread.submit(self._think, before, guess)
+        self._worker.give(lambda: guess.find(lambda: self._think(before, guess)))
 
     def tell(self, labels: Labels) -> None:
         """Fold in settled labels; one that was thought of costs nothing now."""
@@ -92,8 +159,7 @@ class ThinkAhead:
         guess = self._guess
         rows = np.asarray(list(held) if isinstance(held, set | frozenset) else held, np.int64)
         if k == 1 and guess is not None and guess.answer is not None and self._still_holds(guess, rows):
-            assert self._work is not None
-            self._work.result()
+            guess.wait()
             return guess.next[guess.answer]
         return self._up_to_date().propose(k, rows)
 
@@ -102,11 +168,26 @@ class ThinkAhead:
 
     def thought(self, row: int) -> dict[bool, Proposal]:
         """What follows either answer to a row, as soon as it is found; nothing for a row that is not thought of."""
-        guess, work = self._guess, self._work
-        if guess is None or work is None or guess.asked.rows[0] != row or guess.answer is not None:
+        guess = self._guess
+        if guess is None or guess.asked.rows[0] != row or guess.answer is not None:
             return {}
-        work.result()
+        guess.wait()
         return dict(guess.next)
+
+    def confirm(self, row: int, answer: bool) -> tuple[Proposal, Rows] | None:
+        """Tell the answer to the row that was thought of: what follows it, and the rows that are held then.
+
+        Nothing is told where that row was not thought of, or where nothing follows.
+        """
+        guess = self._guess
+        if guess is None or guess.answer is not None or guess.asked.rows[0] != row:
+            return None
+        guess.wait()
+        if not len(guess.next[answer]) or self._erasures != self.inner.pool_.erasures:
+            return None
+        guess.answer = answer
+        self._unlabelled -= 1
+        return guess.next[answer], guess.held
 
     def untell(self, rows: Any) -> None:
         """Take labels back."""
@@ -139,18 +220,16 @@ class ThinkAhead:
     def close(self) -> None:
         """Stop thinking."""
         self._up_to_date()
-        self._thread.shutdown()
+        self._worker.stop()
 
     def __repr__(self) -> str:
         return repr(self.inner)
 
     def _up_to_date(self) -> Learner:
         """The learner inside, with all that was told and nothing that was only guessed."""
-        guess, work = self._guess, self._work
-        self._guess = self._work = None
-        if work is not None:
-            work.result()
+        guess, self._guess = self._guess, None
         if guess is not None:
+            guess.wait()
             self._take_in(guess)
         return self.inner
 

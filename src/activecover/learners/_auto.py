@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from activecover.errors import InputError, NotAvailable
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows
+from activecover.learners._by_score import NearScore, Scan
 from activecover.learners._classifier import Linear
 from activecover.learners._contrast import Contrast, LocalContrast
 from activecover.learners._density import DensityCommit
@@ -48,7 +49,8 @@ POSITIVES_ONLY: Mapping[str, float] = {"explore-commit": 0.35, "density-commit":
 UNTRIED = 0.35
 
 #: The share of questions that goes to any rule, or to a random row, by lot: nothing is ever given up for good.
-EXPLORATION = 0.05
+#: Positives alone say nothing about where nobody has looked, so more of their questions are drawn.
+EXPLORATION, EXPLORATION_BLIND = 0.05, 0.15
 #: How many labels the expected yield is worth.
 PRIOR_LABELS = 8.0
 #: Yields are counted over about the last quarter of the learner's questions, and these at least.
@@ -56,6 +58,7 @@ MEMORY, LEAST_MEMORY = 0.25, 20.0
 #: Rules are ranked anew when a sixth more labels have come, or a thousandth of the pool.
 RENEWAL, POOL_SHARE = 6, 1000
 _LOTS = 16
+_LENDING = {"dense": "exact", "sparse": "sparse", "bits": "bits"}
 
 
 class Auto(Learner):
@@ -63,7 +66,7 @@ class Auto(Learner):
 
     For every question each rule draws a plausible yield, given what its questions have brought lately
     (Thompson sampling), and the highest draw decides which rule's best row is asked. One question in
-    twenty goes to a rule, or to a random row, by lot. The draws are keyed by the seed and the number of
+    twenty (with positives only, one in seven) goes to a rule, or to a random row, by lot. The draws are keyed by the seed and the number of
     the question, so that a proposal is a function of the labels.
 
     *Who gets the credit.* The log does not say which rule a row came from. With all labels, the rules
@@ -119,9 +122,7 @@ class Auto(Learner):
         expected = self._portfolio()
         self.names_ = list(expected)
         self._expected = np.array(list(expected.values()))
-        self.rules_ = [
-            RULES[name](explore=0).begin(self.pool_, seed=self.seed_, outside=self.outside_) for name in self.names_
-        ]
+        self.rules_ = [self._begun(name) for name in self.names_]
         self._credits: list[Credits] = []
         self._outcomes: list[npt.NDArray[np.bool_]] = []
         self._asked = 0
@@ -129,6 +130,19 @@ class Auto(Learner):
         self._renewal = 0
         self._standing: Yields | None = None
         self._since: dict[int, None] = {}
+
+    def _begun(self, name: str) -> Learner:
+        rule = RULES[name](explore=0)
+        if isinstance(rule, ExploreCommit):
+            # The backend that knows a distance for every row, which others can borrow.
+            rule.frontier = _LENDING.get(self.pool_.kind, "auto")
+        elif isinstance(rule, NearScore) and self.names_[0] == "explore-commit":
+            # It is told first, so that what it lends is up to date.
+            rule.lent = cast("Scan", cast("ExploreCommit", self._first).frontier_)
+        begun = rule.begin(self.pool_, seed=self.seed_, outside=self.outside_)
+        if name == self.names_[0]:
+            self._first = begun
+        return begun
 
     def _portfolio(self) -> Mapping[str, float]:
         known = POSITIVES_ONLY if self.positives_only else ALL_LABELS
@@ -252,7 +266,8 @@ class Auto(Learner):
         draws = np.arcsin(np.sqrt(means)) + ndtri(lots[:, 2 : 2 + count]) / (2.0 * np.sqrt(labels))
         draws[:, [not rule._ready() for rule in self.rules_]] = -np.inf
         by_lot = np.minimum((lots[:, 1] * (count + 1)).astype(np.int64), count)
-        return np.where(lots[:, 0] < EXPLORATION, by_lot, draws.argmax(axis=1))
+        share = EXPLORATION_BLIND if self.positives_only else EXPLORATION
+        return np.where(lots[:, 0] < share, by_lot, draws.argmax(axis=1))
 
     def _lots(self, numbers: Rows) -> npt.NDArray[np.float64]:
         """Random numbers for each question: the same for a number, whatever else is asked."""

@@ -59,25 +59,31 @@ class ByScore(Learner):
 class NearScore(ByScore):
     """Base of those that also know how far each row's nearest positive is."""
 
+    #: A frontier that somebody else keeps up to date, before this learner is told anything.
+    lent: Scan | None = None
+
     def _reset(self) -> None:
         super()._reset()
-        self.near_: Scan = scan_of(self.pool_)
-        if self.outside_.shape[0]:
+        self.near_: Scan = scan_of(self.pool_) if self.lent is None else self.lent
+        if self.lent is None and self.outside_.shape[0]:
             self.near_.add(-1 - np.arange(self.outside_.shape[0]), self.outside_)
 
     def _fold(self, labels: Labels) -> None:
-        # Closed first: a negative's vector is not read from here on.
-        self.near_.retire(labels.rows)
-        add_rows(self.near_, self.pool_, labels.rows[labels.positive])
+        if self.lent is None:
+            # Closed first: a negative's vector is not read from here on.
+            self.near_.retire(labels.rows)
+            add_rows(self.near_, self.pool_, labels.rows[labels.positive])
         self._changed()
 
     def _unfold(self, gone: Labels) -> None:
-        remove_rows(self.near_, self.pool_, gone.rows[gone.positive])
-        self.near_.restore(gone.rows)
+        if self.lent is None:
+            remove_rows(self.near_, self.pool_, gone.rows[gone.positive])
+            self.near_.restore(gone.rows)
         self._changed()
 
     def _grow(self) -> None:
-        self.near_.extend()
+        if self.lent is None:
+            self.near_.extend()
         self._changed()
 
     def _ready(self) -> bool:

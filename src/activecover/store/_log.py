@@ -84,7 +84,7 @@ class MemoryLog(EventLog):
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
         # Through JSON, so that what does not survive a file does not survive here either.
-        numbered = [json.loads(encode(len(self) + i, event)) for i, event in enumerate(events)]
+        numbered = [json.loads(encode(len(self) + i, event).decode()) for i, event in enumerate(events)]
         self._events.extend(numbered)
         return [dict(event) for event in numbered]
 

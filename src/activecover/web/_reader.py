@@ -14,6 +14,7 @@ from activecover.errors import ActiveCoverError
 from activecover.pool import Pool
 from activecover.stopping import Record, make_rule
 from activecover.store import Ask, Event, Ledger
+from activecover.store._ledger import State
 
 #: Points of a curve: more cannot be told apart on a screen.
 _POINTS = 500
@@ -22,6 +23,7 @@ _WINDOW = 100
 _RULE = "weighted-betting"
 #: The bound is worked out for so many labels at most: beyond, the command line does it.
 _MOST_ASSESSED = 20_000
+_COUNTED: tuple[State, ...] = ("positive", "negative", "leased", "skipped", "unsure", "waiting", "conflict")
 
 
 class Reader:
@@ -54,12 +56,12 @@ class Reader:
         """How many items are in which state."""
         with self._lock:
             ledger, _ = self.follow()
-            states = ("positive", "negative", "leased", "skipped", "unsure", "waiting", "conflict")
-            return {"rows": len(self.campaign.pool), **{state: ledger.count(state) for state in states}}
+            return {"rows": len(self.campaign.pool), **{state: ledger.count(state) for state in _COUNTED}}
 
     def progress(self) -> dict[str, Any]:
         """The curves and counts of the page."""
-        return self._once("progress", self._progress)
+        found: dict[str, Any] = self._once("progress", self._progress)
+        return found
 
     def map_states(self) -> list[tuple[int, str]]:
         """The rows that were asked for, and what came of each."""

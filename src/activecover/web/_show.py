@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import importlib
+import io
 import math
 import re
 import secrets
@@ -12,6 +14,7 @@ from typing import Any
 
 from activecover.campaign import Campaign, Item
 from activecover.errors import InputError
+from activecover.extras import require
 from activecover.intake import ImageFiles
 from activecover.pool import Pool
 
@@ -76,7 +79,7 @@ class Showcase:
     def item(self, item: Item) -> dict[str, Any]:
         """An item with all that the page needs to show it, and its nearest positive beside it."""
         beside = self._beside(item.nearest)
-        shown = {
+        shown: dict[str, Any] = {
             "id": item.id,
             "content": plain(item.content),
             "source": item.source,
@@ -158,17 +161,18 @@ def draw_molecule(smiles: str) -> str | None:
     if not smiles:
         return None
     try:
-        from rdkit import Chem, RDLogger
-        from rdkit.Chem.Draw import rdMolDraw2D
+        chem: Any = importlib.import_module("rdkit.Chem")
+        draw: Any = importlib.import_module("rdkit.Chem.Draw.rdMolDraw2D")
+        logger: Any = importlib.import_module("rdkit.RDLogger")
     except ImportError:
         return None
-    RDLogger.DisableLog("rdApp.*")
-    molecule = Chem.MolFromSmiles(smiles)
+    logger.DisableLog("rdApp.*")
+    molecule = chem.MolFromSmiles(smiles)
     if molecule is None or molecule.GetNumAtoms() > 300:
         return None
-    drawing = rdMolDraw2D.MolDraw2DSVG(420, 300)
+    drawing = draw.MolDraw2DSVG(420, 300)
     drawing.drawOptions().clearBackground = False
-    rdMolDraw2D.PrepareAndDrawMolecule(drawing, molecule)
+    draw.PrepareAndDrawMolecule(drawing, molecule)
     drawing.FinishDrawing()
     return str(drawing.GetDrawingText())
 
@@ -199,10 +203,6 @@ def _text_columns(pool: Pool) -> list[str]:
 
 def _as_png(data: bytes) -> tuple[bytes, str]:
     """An image made anew, so that a file that is something else besides is shown as an image or not at all."""
-    import io
-
-    from activecover.extras import require
-
     image: Any = require("PIL.Image", extra="images", purpose="images")
     try:
         with image.open(io.BytesIO(data)) as opened:

@@ -7,7 +7,7 @@ export function show(root, { go }) {
     h("p", {}, "Drop a file here: CSV, TSV, Parquet, JSON Lines, npy, npz, RIS, or a zip of images"),
     h("label", { for: "file", class: "button" }, "Choose a file"), input,
     h("p", { class: "soft small" }, "It stays on the machine where the server runs."));
-  const rest = h("div");
+  const rest = h("div", { class: "review" });
   root.replaceChildren(h("h1", {}, "Set up a campaign"), drop, rest);
   for (const kind of ["dragover", "dragleave", "drop"]) drop.addEventListener(kind, (event) => {
     event.preventDefault();
@@ -16,6 +16,7 @@ export function show(root, { go }) {
   });
 
   async function take(file) {
+    drop.classList.add("done");
     rest.replaceChildren(h("p", { class: "soft" }, `Sending ${file.name} …`));
     try {
       const { upload } = await (await fetchFrom(`/api/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", raw: file })).json();
