@@ -50,6 +50,8 @@ bench: install-test
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/one_class.py
 	$(BIN)/python benchmarks/low_dimension.py
+	$(BIN)/python benchmarks/frontier.py
+	$(BIN)/python benchmarks/growth.py
 
 # The paper's experiments. Cells that are finished, here or in the file of results/, are not computed again; an
 # interrupted run goes on with the same command. After each data set all cells go to that file.
@@ -82,13 +84,23 @@ clean:
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install-demo: $(STAMPS)/plot
-install-test: $(STAMPS)/test
+install-test: $(STAMPS)/test $(STAMPS)/system
 install-check: $(STAMPS)/test $(STAMPS)/check
 
 # One stamp per extra: a second call is instant, and a change of versions installs again.
 $(STAMPS)/plot $(STAMPS)/test $(STAMPS)/check: $(STAMPS)/%: pyproject.toml $(CONSTRAINTS) | $(STAMPS)/venv
 	@echo "installing activecover[$*] into .venv"
 	@$(PIP) -e '.[$*]'
+	@touch $@
+
+# A browser for the tests of the page, and strace for those of what reaches the disk: installed where we may.
+$(STAMPS)/system: | $(STAMPS)/venv
+	@if test "$$(id -u)" = 0 && command -v apt-get >/dev/null && ! { command -v chromium && command -v chromedriver \
+		&& command -v strace; } >/dev/null; then \
+		echo "installing chromium, chromium-driver and strace"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends \
+			chromium chromium-driver strace >/dev/null; \
+	fi
 	@touch $@
 
 $(STAMPS)/venv:

@@ -68,6 +68,11 @@ STEPS = (
     Step("Speed and exactness of the core", ("benchmarks/core.py",)),
     Step("Speed and exactness of the tree in few dimensions", ("benchmarks/low_dimension.py", "--steps", "3000")),
     Step("Speed of the one-class scores, and two jobs against one", ("benchmarks/one_class.py",)),
+    Step("Scale: steps, batches, thinking ahead, memory at 1,000,000 x 128", ("benchmarks/frontier.py", "--write")),
+    Step("Scale: how a step grows with the pool", ("benchmarks/growth.py",)),
+    Step("Scale: shards on Ray", ("benchmarks/ray_frontier.py",)),
+    Step("Scale: the figures of the plan for a billion vectors", ("benchmarks/ray_frontier.py", "--plan")),
+    Step("Stopping rules: coverage and cost", ("benchmarks/stopping.py",)),
     Step("Rates in 1, 2 and 3 dimensions", RATES),
     Step("Rates on a sheet of 2 dimensions in 50", INTRINSIC),
     Step(

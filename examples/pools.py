@@ -2,7 +2,7 @@
 
     python examples/pools.py FOLDER [--only sms_spam,hiv] [--limit 2000]
 
-FOLDER holds the files named below (or ACTIVECOVER_POOLS does). Each goes through intake, which makes a
+FOLDER holds the files named below (or ACTIVECOVER_DATA/pools does). Each goes through intake, which makes a
 pool of it, and explore-commit is run against its known labels: a random sample first, then the rows nearest
 to any positive found.
 """
@@ -63,10 +63,15 @@ COLUMNS = [
 ]
 
 
+def _beside_the_data() -> str | None:
+    folder = os.environ.get("ACTIVECOVER_DATA")
+    return str(Path(folder) / "pools") if folder else None
+
+
 def main() -> int:
     """Run every pool that was asked for and print a line each."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", nargs="?", default=os.environ.get("ACTIVECOVER_POOLS"), help="where the files are")
+    parser.add_argument("folder", nargs="?", default=_beside_the_data(), help="where the files are")
     parser.add_argument("--only", help=f"pools, comma-separated: {', '.join(POOLS)}")
     parser.add_argument("--limit", type=int, help="use so many rows only, from all over each pool")
     parser.add_argument("--explore", type=int, default=100, help="rows to label at random first")
@@ -74,7 +79,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     if given.folder is None:
-        parser.error("name the folder with the pools, or set ACTIVECOVER_POOLS")
+        parser.error("name the folder with the pools, or set ACTIVECOVER_DATA, with a folder pools in it")
     names = given.only.split(",") if given.only else list(POOLS)
     for name in names:
         if name not in POOLS:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(scope="session")
-def pools_dir() -> Path:
-    """The folder with the example pools."""
-    folder = os.environ.get("ACTIVECOVER_POOLS")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("ACTIVECOVER_POOLS names no folder: it holds the example pools")
-    return Path(folder)
+def pools_dir(data_dir: Path) -> Path:
+    """The folder with the example pools, beside the data sets."""
+    folder = data_dir / "pools"
+    if not folder.is_dir():
+        pytest.skip(f"{folder}: there is no such folder with the example pools")
+    return folder
