@@ -126,7 +126,7 @@ class Showcase:
         return {"texts": self.texts, "molecule": molecule, "image": image, "frame": frame, "terms": []}
 
     def _shared_terms(self, content: dict[str, Any], other: dict[str, Any]) -> list[str]:
-        names = self.texts or list(content)
+        names = self.texts or [name for name in content if name not in (self.smiles, "file")]
         return shared_terms(*(" ".join(str(part.get(name) or "") for name in names) for part in (content, other)))
 
 

@@ -17,7 +17,7 @@ export function show(root, { campaign }) {
 
   let rows = null, places = null; // all points
   let asked = { rows: [], states: [], x: [], y: [] };
-  let zoom = 1, centre = [0, 0], drawing = 0, grid = null, ended = false, stop = () => {};
+  let zoom = 1, centre = [0, 0], drawing = 0, grid = null, image = null, ended = false, stop = () => {};
   const context = canvas.getContext("2d");
 
   const size = () => Math.min(canvas.width, canvas.height) * 0.47 * zoom;
@@ -36,7 +36,7 @@ export function show(root, { campaign }) {
     const started = performance.now();
     const { width, height } = canvas;
     const colour = colours();
-    const image = context.createImageData(width, height);
+    if (image?.width !== width || image?.height !== height) image = context.createImageData(width, height);
     const pixels = new Uint32Array(image.data.buffer);
     const [br, bg, bb] = rgb(colour.sheet), [or, og, ob] = rgb(colour.open);
     pixels.fill((255 << 24) | (bb << 16) | (bg << 8) | br);
@@ -45,7 +45,8 @@ export function show(root, { campaign }) {
     for (let i = 0; i < rows.length; i += 1) {
       const px = Math.round(width / 2 + (places[2 * i] - centre[0]) * scale), py = Math.round(height / 2 - (places[2 * i + 1] - centre[1]) * scale);
       if (px < 0 || py < 0 || px + dot > width || py + dot > height) continue;
-      for (let dy = 0; dy < dot; dy += 1) pixels.fill(ink, (py + dy) * width + px, (py + dy) * width + px + dot);
+      if (dot === 1) pixels[py * width + px] = ink;
+      else for (let dy = 0; dy < dot; dy += 1) pixels.fill(ink, (py + dy) * width + px, (py + dy) * width + px + dot);
     }
     context.putImageData(image, 0, 0);
     const paint = { negative: colour.no, aside: colour.unsure, frontier: colour.frontier, positive: colour.yes };
