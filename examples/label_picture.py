@@ -45,7 +45,7 @@ def table(path: Path) -> dict[str, bool]:
         lines, words = (WANTED, PRIZES) if wanted else (OTHERS, PLACES)
         code = 8700 + 37 * number % 900
         text = lines[number % len(lines)].format(
-            prize=words[number % len(words)], place=words[number % len(words)], code=code
+            prize=words[number // 5 % len(words)], place=words[number % len(words)], code=code
         )
         name = f"message-{number:03d}"
         rows.append(f'{name},"{text}",{"private" if number % 3 else "unknown sender"}')

@@ -50,7 +50,7 @@ UNTRIED = 0.35
 
 #: The share of questions that goes to any rule, or to a random row, by lot: nothing is ever given up for good.
 #: Positives alone say nothing about where nobody has looked, so more of their questions are drawn.
-EXPLORATION, EXPLORATION_BLIND = 0.05, 0.15
+EXPLORATION, EXPLORATION_BLIND = 0.05, 0.1
 #: How many labels the expected yield is worth.
 PRIOR_LABELS = 8.0
 #: Yields are counted over about the last quarter of the learner's questions, and these at least.
@@ -66,7 +66,7 @@ class Auto(Learner):
 
     For every question each rule draws a plausible yield, given what its questions have brought lately
     (Thompson sampling), and the highest draw decides which rule's best row is asked. One question in
-    twenty (with positives only, one in seven) goes to a rule, or to a random row, by lot. The draws are keyed by the seed and the number of
+    twenty (with positives only, one in ten) goes to a rule, or to a random row, by lot. The draws are keyed by the seed and the number of
     the question, so that a proposal is a function of the labels.
 
     *Who gets the credit.* The log does not say which rule a row came from. With all labels, the rules

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from activecover.parallel import one_blas_thread
 
 #: ASReview's choice for text, which served well on other pools too.
 SVM_C = 0.11
+_SMALL_FIT = 1 << 20
 
 
 class ClassifierLearner(MarkedScore):
@@ -62,13 +64,17 @@ class ClassifierLearner(MarkedScore):
         inside, outside = vectors_of(self.pool_, known), outside_vectors(self.pool_, self.outside_)
         stack = sparse.vstack if self.pool_.kind == "sparse" else np.concatenate
         truth = np.concatenate([positive, np.ones(outside.shape[0], bool)])
-        with one_blas_thread(), warnings.catch_warnings():
+        with self._threads(len(known)), warnings.catch_warnings():
             # A fit that has not converged still ranks; there is one at every label.
             warnings.simplefilter("ignore")
             fitted = self._fitted(_plain(stack([inside, outside])), truth)
             parts = [_score(fitted, _plain(vectors_of(self.pool_, part))) for part in in_blocks(self.pool_, rows)]
         scores = np.concatenate(parts) if parts else np.zeros(0)
         return np.nan_to_num(scores, nan=-np.finfo(float).max)
+
+    def _threads(self, labels: int) -> AbstractContextManager[None]:
+        # For a small fit, setting the number of threads would take longer than the fit.
+        return one_blas_thread() if labels * self.pool_.dimensions > _SMALL_FIT else nullcontext()
 
     def _fitted(self, vectors: Any, truth: npt.NDArray[np.bool_]) -> Any:
         from sklearn.base import clone

@@ -28,6 +28,9 @@ _SUFFIXES = {
 }  # fmt: skip
 _UPLOAD = re.compile(r"[0-9a-f]{32}\.[a-z]{2,8}")
 _OLD = 24 * 3600.0
+#: Columns that are probably ids, and labels that are known: both can be chosen otherwise.
+_ID = re.compile(r"^(id|key|uid|.*[_ ]id)$", re.IGNORECASE)
+_LABEL = re.compile(r"^(label.*|class|target|included|y)$", re.IGNORECASE)
 _PREVIEWED = 8
 
 
@@ -203,12 +206,12 @@ class Desk:
             choice = choose_embedding(table)
             names = [name for name in table.names if not table.width(name)]
             columns = {name: [as_text(value) for value in table.column(name)[:_PREVIEWED]] for name in names}
-        guess = next((name for name in names if name.casefold() in ("id", "key", "uid")), None)
-        label = next((name for name in names if name.casefold() in ("label", "class", "target", "included", "y")), None)
+        names_rows = names[0] if names and _ID.search(names[0]) else None
+        label = next((name for name in names if _LABEL.search(name)), None)
         return {
             "rows": len(table), "columns": names, "first": columns, "embed": choice.name,
             "embed_columns": choice.columns or [], "reason": choice.reason.replace(str(path), "the file"),
-            "id_column": guess, "label_column": label, "images": table.images is not None,
+            "id_column": names_rows, "label_column": label, "images": table.images is not None,
         }  # fmt: skip
 
     def taken_in(self, upload: str) -> Path:

@@ -48,7 +48,7 @@ export function show(root, { go }) {
       template: h("textarea", { rows: "4", placeholder: "<h1>{{ title }}</h1><p>{{ abstract }}</p>" }),
     };
     const uses = found.columns.map((name) => h("input", { type: "checkbox", value: name, checked: found.embed_columns.includes(name) }));
-    const shows = found.columns.map((name) => h("input", { type: "checkbox", value: name, checked: name !== found.label_column }));
+    const shows = found.columns.map((name) => h("input", { type: "checkbox", value: name, checked: name !== found.label_column && !/^label/i.test(name) }));
     const boxes = (list) => h("div", { class: "columns" }, list.map((box) => h("label", { class: "line" }, box, box.value)));
     const start = h("button", { class: "primary", type: "submit" }, "Start");
     const form = h("form", { onsubmit: (event) => (event.preventDefault(), create()) },

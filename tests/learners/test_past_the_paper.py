@@ -1,0 +1,434 @@
+"""The learners past the paper do what they say: by brute force on small pools, and on the ways they can go wrong."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.naive_bayes import GaussianNB
+
+from activecover.errors import InputError
+from activecover.frontier import NEIGHBOURS, NeighbourGraph, shared_graph
+from activecover.learners import (
+    Auto,
+    ClassifierLearner,
+    Contrast,
+    DensityCommit,
+    EfficientSearch,
+    ExploreCommit,
+    KnnPosterior,
+    Labels,
+    Linear,
+    LocalContrast,
+    Rocchio,
+    SpreadPosterior,
+    ThinkAhead,
+    make_learner,
+)
+from activecover.learners import _auto as portfolio
+from activecover.pool import Pool
+from activecover.simulate import cover
+from activecover.testing import check_learner
+
+SEEDS = st.integers(0, 10**6)
+RULES = [DensityCommit, Contrast, LocalContrast, KnnPosterior, SpreadPosterior, Rocchio, Linear, EfficientSearch, Auto]
+
+
+def scene(seed, rows=40, dimensions=3):
+    """Points with ties and copies, the labels of some of them, and a pool."""
+    random = np.random.default_rng(seed)
+    points = random.integers(-4, 5, size=(rows, dimensions)).astype(np.float32)
+    known = random.permutation(rows)[: rows // 3]
+    positive = random.random(len(known)) < 0.4
+    positive[:2] = True, False
+    return points, known, positive
+
+
+def told(learner, points, known, positive):
+    learner = learner.begin(Pool(points), seed=3)
+    learner.tell(Labels.of(np.arange(len(known)), known, positive, True))
+    return learner
+
+
+def expected(points, known, score):
+    """Open rows, the highest score first, ties by the lower row."""
+    rows = np.setdiff1d(np.arange(len(points)), known)
+    return rows[np.lexsort((rows, -score[rows]))].tolist()
+
+
+def distances(points):
+    return np.sqrt(((points[:, None].astype(float) - points[None]) ** 2).sum(-1))
+
+
+def neighbour_lists(points):
+    far = distances(points)
+    np.fill_diagonal(far, np.inf)
+    order = np.argsort(far, axis=1, kind="stable")[:, :-1]
+    return order, np.take_along_axis(far, order, axis=1)
+
+
+# The graph.
+
+
+@given(SEEDS, st.integers(1, 12))
+def test_graph_is_that_of_all_pairs(seed, count):
+    points, *_ = scene(seed)
+    graph = NeighbourGraph(count).refresh(Pool(points))
+    order, far = neighbour_lists(points)
+    assert graph.neighbours.tolist() == order[:, :count].tolist()
+    assert np.array_equal(graph.distances, far[:, :count])
+
+
+@given(SEEDS)
+def test_graph_grows_as_if_it_had_been_large_at_once(seed):
+    points, *_ = scene(seed)
+    pool = Pool(points[:13])
+    graph = NeighbourGraph(6).refresh(pool)
+    pool.extend(points[13:])
+    whole = NeighbourGraph(6).refresh(Pool(points))
+    graph.refresh(pool)
+    assert np.array_equal(graph.neighbours, whole.neighbours)
+    assert np.array_equal(graph.distances, whole.distances)
+
+
+def test_graph_of_a_tiny_pool_has_empty_places():
+    graph = NeighbourGraph(4).refresh(Pool([[0.0], [2.0]]))
+    assert graph.neighbours.tolist() == [[1, -1, -1, -1], [0, -1, -1, -1]]
+    assert graph.scale(3).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_graph_of_sparse_rows(metric):
+    random = np.random.default_rng(1)
+    rows = sparse.random_array((60, 30), density=0.3, rng=random, format="csr") + 0.01 * sparse.eye_array(60, 30)
+    rows = sparse.csr_array(rows.toarray() + (rows.sum(axis=1) == 0)[:, None])
+    pool = Pool(rows, metric=metric)
+    graph = NeighbourGraph(5).refresh(pool)
+    far = cdist(pool.vectors.toarray().astype(float), pool.vectors.toarray().astype(float))
+    np.fill_diagonal(far, np.inf)
+    np.testing.assert_allclose(graph.distances, np.sort(far, axis=1)[:, :5], atol=1e-7)
+
+
+def test_graph_of_bits():
+    bits = np.random.default_rng(2).random((50, 70)) < 0.3
+    graph = NeighbourGraph(5).refresh(Pool(bits.astype(int), metric="jaccard"))
+    far = cdist(bits, bits, "jaccard")
+    np.fill_diagonal(far, np.inf)
+    np.testing.assert_allclose(graph.distances, np.sort(far, axis=1)[:, :5], atol=1e-12)
+
+
+def test_an_erased_row_is_wiped_out_of_the_graph_and_the_density_stays():
+    points, *_ = scene(4)
+    pool = Pool(points)
+    before = shared_graph(pool).scale(10)
+    copy = pool.without([7])
+    after = shared_graph(copy)
+    assert not (after.neighbours == 7).any()
+    assert (after.neighbours[7] == -1).all()
+    assert not np.isfinite(after.distances[7]).any()
+    others = np.arange(len(points)) != 7
+    assert np.array_equal(after.scale(10)[others], before[others])
+    assert (shared_graph(pool).neighbours == 7).any()
+
+
+def test_graph_refuses_pools_that_would_take_hours(monkeypatch):
+    monkeypatch.setattr("activecover.frontier._graph.MOST_ROWS", 3)
+    with pytest.raises(InputError, match="would take hours"):
+        shared_graph(Pool(np.zeros((4, 1))))
+
+
+# The rules, by their definitions.
+
+
+@given(SEEDS, st.integers(1, 12))
+def test_density_commit(seed, neighbour):
+    points, known, positive = scene(seed)
+    learner = told(DensityCommit(explore=0, neighbour=neighbour), points, known, positive)
+    unit = neighbour_lists(points)[1][:, neighbour - 1]
+    unit = np.maximum(unit, 1e-3 * np.median(unit[unit > 0]))
+    near = distances(points)[:, known[positive]].min(axis=1)
+    assert learner.propose(len(points)).rows.tolist() == expected(points, known, -near / unit)
+
+
+@given(SEEDS)
+def test_contrast(seed):
+    points, known, positive = scene(seed)
+    far = distances(points)
+    near, away = far[:, known[positive]].min(axis=1), far[:, known[~positive]].min(axis=1)
+    both = near + away
+    share = np.where(both > 0, near / np.where(both > 0, both, 1), 0.5)
+    learner = told(Contrast(explore=0), points, known, positive)
+    assert learner.propose(len(points)).rows.tolist() == expected(points, known, -share)
+
+
+@given(SEEDS)
+def test_local_contrast_with_all_rows_as_neighbours_is_the_contrast(seed):
+    points, known, positive = scene(seed)
+    local, whole = (told(rule(explore=0), points, known, positive) for rule in (LocalContrast, Contrast))
+    assert NEIGHBOURS >= len(points)
+    assert local.propose(99).rows.tolist() == whole.propose(99).rows.tolist()
+
+
+@given(SEEDS, st.integers(1, 12))
+def test_knn_posterior(seed, neighbours):
+    points, known, positive = scene(seed)
+    mark = np.zeros(len(points))
+    mark[known] = np.where(positive, 1, -1)
+    around = mark[neighbour_lists(points)[0][:, :neighbours]]
+    prior = (positive.sum() + 1) / (len(known) + 2)
+    score = ((around == 1).sum(axis=1) + prior) / ((around != 0).sum(axis=1) + 1)
+    learner = told(KnnPosterior(explore=0, neighbours=neighbours), points, known, positive)
+    found = learner.propose(len(points)).rows
+    # Chance decides among equals: the scores must descend, and no row be lost.
+    assert sorted(found.tolist()) == sorted(expected(points, known, score))
+    assert (np.diff(score[found]) < 1e-8).all()
+
+
+@given(SEEDS)
+def test_spread_posterior(seed):
+    points, known, positive = scene(seed)
+    order, far = neighbour_lists(points)
+    least = lambda values: np.maximum(values, 1e-3 * np.median(values[values > 0]))  # noqa: E731
+    scale, reach = least(far[:, 6]), least(far[:, 4])
+    weights = np.zeros((len(points), len(points)))
+    for row in range(len(points)):
+        for place in range(5):
+            other = order[row, place]
+            weights[row, other] = max(np.exp(-(far[row, place] ** 2) / (scale[row] * scale[other])), 1e-12)
+    weights = np.maximum(weights, weights.T)
+    near = distances(points)[:, known[positive]].min(axis=1)
+    score = (positive.sum() + 1) / (len(known) + 2) * reach / np.maximum(near, reach)
+    score[known] = positive
+    for _ in range(20):
+        score = weights @ score / weights.sum(axis=1)
+        score[known] = positive
+    found = told(SpreadPosterior(explore=0, neighbours=5), points, known, positive).propose(len(points)).rows
+    assert (np.diff(score[found]) < 1e-9).all()
+
+
+@given(SEEDS)
+def test_rocchio(seed):
+    points, known, positive = scene(seed)
+    weights = points[known[positive]].mean(axis=0, dtype=float) - points[known[~positive]].mean(axis=0, dtype=float)
+    found = told(Rocchio(explore=0), points, known, positive).propose(len(points)).rows
+    assert (np.diff((points @ weights)[found]) < 1e-9).all()
+
+
+def test_linear_finds_a_half_space():
+    random = np.random.default_rng(5)
+    points = random.normal(size=(400, 5))
+    truth = points @ [1, -1, 0.5, 0, 0] > 1.2
+    trace = cover(Pool(points), truth, Linear(explore=60), batch=5)
+    assert trace.found == truth.sum()
+    assert len(trace.rows) < 60 + 2.5 * truth.sum()
+
+
+def test_ens_with_no_future_is_the_posterior():
+    points, known, positive = scene(6)
+    greedy = told(EfficientSearch(explore=0, neighbours=7, horizon=1), points, known, positive)
+    posterior = told(KnnPosterior(explore=0, neighbours=7), points, known, positive)
+    assert greedy.propose(1).rows.tolist() == posterior.propose(1).rows.tolist()
+
+
+def test_ens_prefers_the_row_that_opens_a_cluster():
+    """Two rows are as likely; one of them speaks for eight others."""
+    lonely, crowd = (
+        np.array([[0.0], [-1.0]]),
+        np.concatenate([[[100.0], [101.0]], 101.5 + 0.01 * np.arange(8)[:, None]]),
+    )
+    points = np.concatenate([lonely, crowd]).astype(np.float32)
+    learner = told(
+        EfficientSearch(explore=0, neighbours=1, horizon=5), points, np.array([0, 2]), np.array([True, True])
+    )
+    assert learner.propose(1).rows.tolist() == [3]
+
+
+# All kinds of pools.
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_sparse_pools_and_pools_of_bits(rule):
+    random = np.random.default_rng(7)
+    bits = (random.random((90, 40)) < 0.15).astype(int)
+    bits[:20, :6] |= random.random((20, 6)) < 0.8
+    bits[:, 39] = 1
+    truth = np.arange(90) < 20
+    for pool in (Pool(sparse.csr_array(bits.astype(float)), metric="cosine"), Pool(bits, metric="jaccard")):
+        trace = cover(pool, truth, rule(explore=15), batch=3)
+        assert trace.found == 20
+        assert len(trace.rows) < 90
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_positives_from_outside_are_enough_to_begin(rule):
+    pool = Pool(np.random.default_rng(8).normal(size=(50, 3)))
+    learner = rule(explore=0).begin(pool, outside=pool.encode([[0.0, 0.0, 0.0]]))
+    assert len(learner.propose(5)) == 5
+
+
+# The portfolio.
+
+
+def walk(learner, truth, steps, batch, first=0):
+    for step in range(steps):
+        rows = learner.propose(batch).rows
+        learner.tell(Labels.of(first + step * batch + np.arange(len(rows)), rows, truth[rows], False))
+    return learner
+
+
+@pytest.fixture(scope="module")
+def clumps():
+    random = np.random.default_rng(9)
+    points = random.normal(size=(300, 4))
+    points[:60] = points[:60] * 0.3 + 1.5
+    order = random.permutation(300)
+    return points[order].astype(np.float32), (np.arange(300) < 60)[order]
+
+
+@pytest.mark.parametrize("positives_only", [False, True])
+def test_auto_says_why(clumps, positives_only):
+    points, truth = clumps
+    seen = np.flatnonzero(truth)[:2].tolist() + np.flatnonzero(~truth)[:2].tolist()
+    learner = Auto(explore=seen, positives_only=positives_only).begin(Pool(points))
+    learner.tell(Labels.of(range(4), seen, truth[seen], True))
+    proposal = walk(learner, truth, 6, 5, 4).propose(20)
+    assert len(proposal.reasons) == 20
+    for reason in proposal.reasons:
+        assert reason.startswith("a random row") or (
+            reason.split(",")[0] in learner.names_ and "rank " in reason and reason.endswith(" %")
+        )
+    assert set(learner.yields()) == set(learner.names_)
+
+
+def test_auto_turns_to_the_rule_that_pays(clumps, monkeypatch):
+    """A rule that is always right gets nearly all questions within a few batches."""
+    points, truth = clumps
+
+    class Oracle(Rocchio):
+        def _scores(self, rows):
+            return truth[rows] + 0.0
+
+    class Fool(Rocchio):
+        def _scores(self, rows):
+            return -(truth[rows] + 0.0)
+
+    monkeypatch.setattr(portfolio, "RULES", {"oracle": Oracle, "fool": Fool})
+    learner = Auto(explore=[int(np.flatnonzero(truth)[0])], rules=("fool", "oracle")).begin(Pool(points))
+    learner.tell(Labels.of([0], learner.explore, [True], True))
+    walk(learner, truth, 4, 10, 1)
+    reasons = learner.propose(15).reasons
+    assert sum(reason.startswith("oracle") for reason in reasons) >= 13
+    assert learner.yields()["oracle"] > 0.7 > 0.3 > learner.yields()["fool"]
+
+
+@pytest.mark.parametrize("positives_only", [False, True])
+def test_auto_after_undo_replay_and_late_labels(clumps, positives_only):
+    points, truth = clumps
+
+    def fresh():
+        return Auto(explore=12, positives_only=positives_only).begin(Pool(points), seed=4)
+
+    learner = fresh()
+    labels = []
+    for step in range(12):
+        proposal = learner.propose(5)
+        numbers = 5 * step + np.arange(5)
+        labels.append(Labels.of(numbers, proposal.rows, truth[proposal.rows], np.arange(5) < proposal.explored))
+        learner.tell(labels[-1])
+    order = learner.propose(50).rows.tolist()
+    # The last label is taken back and told again, on the quick way.
+    last = labels[-1].take([4])
+    before = [*labels[:-1], labels[-1].take([0, 1, 2, 3])]
+    learner.untell(last.rows)
+    replayed = fresh()
+    for part in before:
+        replayed.tell(part)
+    assert learner.propose(50).rows.tolist() == replayed.propose(50).rows.tolist()
+    learner.tell(last)
+    assert learner.propose(50).rows.tolist() == order
+    # Late: a batch in the middle comes last.
+    late = fresh()
+    for part in [*labels[:5], *labels[6:], labels[5]]:
+        late.tell(part)
+    assert late.propose(50).rows.tolist() == order
+
+
+@pytest.mark.parametrize("positives_only", [False, True])
+def test_auto_thinks_ahead(clumps, positives_only):
+    points, truth = clumps
+    plain = Auto(explore=10, positives_only=positives_only).begin(Pool(points))
+    ahead = ThinkAhead(Auto(explore=10, positives_only=positives_only).begin(Pool(points)))
+    for number in range(30):
+        row = plain.propose(1).rows
+        assert ahead.propose(1).rows.tolist() == row.tolist()
+        ahead.think(Labels.of([number], row, [True], number < 10), held=[])
+        for learner in (plain, ahead):
+            learner.tell(Labels.of([number], row, truth[row], number < 10))
+    ahead.close()
+
+
+def test_auto_finds_all_and_keeps_a_share_for_chance(clumps):
+    points, truth = clumps
+    trace = cover(Pool(points), truth, Auto(explore=20), batch=10)
+    assert trace.found == truth.sum()
+    learner = Auto(explore=0).begin(Pool(points))
+    learner.tell(Labels.of([0], [int(np.flatnonzero(truth)[0])], [True], True))
+    lots = learner._draw(np.arange(20_000), learner._yields())
+    share = (lots == len(learner.rules_)).mean()
+    assert 0.5 * portfolio.EXPLORATION / 8 < share < 2 * portfolio.EXPLORATION / 8
+    again = learner._draw(np.arange(500, 510), learner._yields())
+    assert lots[500:510].tolist() == again.tolist()
+
+
+def test_auto_with_positives_only_consists_of_such_rules():
+    learner = make_learner("auto-positives", explore=5)
+    assert learner.negatives == "none"
+    learner.begin(Pool(np.random.default_rng(0).normal(size=(30, 2))))
+    assert all(rule.negatives == "none" for rule in learner.rules_)
+
+
+def test_contract_of_a_classifier_and_of_parts_of_the_portfolio():
+    check_learner(lambda truth: ClassifierLearner(GaussianNB(), explore=10), rounds=1)
+    check_learner(lambda truth: Auto(explore=10, rules=("knn-posterior", "contrast")), rounds=1)
+    check_learner(lambda truth: Auto(explore=10, positives_only=True, rules=("density-commit",)), rounds=1)
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("learner", "line"),
+    [
+        (DensityCommit(neighbour=51), "neighbour 51: a graph keeps 50 per row"),
+        (DensityCommit(neighbour=0), "neighbour 0: give a whole number from 1"),
+        (KnnPosterior(neighbours=1.5), "neighbours 1.5: give a whole number from 1"),
+        (SpreadPosterior(sweeps=-1), "sweeps -1: give a whole number from 0"),
+        (EfficientSearch(horizon=0), "horizon 0: give a whole number from 1"),
+        (Auto(rules=()), "give some of explore-commit"),
+        (Auto(rules=("kontrast",)), "give some of explore-commit"),
+        (Auto(rules=("rocchio", "rocchio")), "each once"),
+        (Auto(rules=("rocchio",), positives_only=True), "not all of them learn from positives only"),
+    ],
+)
+def test_bad_parameters_are_one_line(learner, line):
+    with pytest.raises(InputError, match=line) as wrong:
+        learner.begin(Pool(np.random.default_rng(0).normal(size=(20, 2))))
+    assert "\n" not in str(wrong.value)
+
+
+def test_ens_refuses_large_pools():
+    with pytest.raises(InputError, match="up to 20,000 rows: use knn-posterior"):
+        EfficientSearch().begin(Pool(np.zeros((20_001, 1))))
+
+
+def test_a_classifier_without_negatives_says_so():
+    learner = told(ClassifierLearner(GaussianNB(), explore=0), *scene(1)[:1], np.array([3, 4]), np.array([True, True]))
+    assert "no negative is known" in learner.propose(2).unavailable
+
+
+def test_the_papers_rule_is_untouched():
+    points, known, positive = scene(2)
+    near = distances(points)[:, known[positive]].min(axis=1)
+    learner = told(ExploreCommit(explore=0), points, known, positive)
+    assert learner.propose(len(points)).rows.tolist() == expected(points, known, -near)
