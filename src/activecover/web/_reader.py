@@ -22,7 +22,7 @@ _WINDOW = 100
 #: The bound that is shown: it holds after every label and needs no sample of its own.
 _RULE = "weighted-betting"
 #: The bound is worked out for so many labels at most: beyond, the command line does it.
-_MOST_ASSESSED = 20_000
+_MOST_ASSESSED = 100_000
 _COUNTED: tuple[State, ...] = ("positive", "negative", "leased", "skipped", "unsure", "waiting", "conflict")
 
 
