@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-pytest.importorskip("fastapi", reason="fastapi is not installed")
-pytest.importorskip("uvicorn", reason="uvicorn is not installed")
-pytest.importorskip("httpx", reason="httpx is not installed")
-
-from serving import ThreadServer, make_home, scene
-
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[ThreadServer, None, None]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Any, None, None]:
+    from serving import ThreadServer, make_home, scene
+
     folder = tmp_path_factory.mktemp("home")
     pool, _ = scene()
     make_home(folder, pool)

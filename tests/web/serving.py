@@ -11,11 +11,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
+import pytest
 
 from activecover import Pool
 from activecover.home import Home
+
+pytest.importorskip("fastapi", reason="fastapi is not installed")
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+httpx = pytest.importorskip("httpx", reason="httpx is not installed")
 
 WORDS = ["free", "prize", "call", "now", "win", "cash", "claim", "text", "urgent", "mobile"]
 OTHERS = ["home", "dinner", "later", "see", "you", "train", "meeting", "friend", "love", "tomorrow"]

@@ -8,10 +8,9 @@ import threading
 import time
 import zipfile
 
-import httpx
 import numpy as np
 import pytest
-from serving import Server, ThreadServer, make_home, scene
+from serving import Server, ThreadServer, httpx, make_home, scene
 
 from activecover.cli import main
 from activecover.home import Home

@@ -2,10 +2,9 @@
 
 import itertools
 
-import httpx
 import numpy as np
 import pytest
-from serving import ThreadServer, make_home, scene
+from serving import ThreadServer, httpx, make_home, scene
 
 from activecover import Campaign, InputError, Pool, StoreError
 from activecover.home import Home

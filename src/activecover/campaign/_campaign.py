@@ -174,6 +174,7 @@ class Campaign:
         if confirmed is None:
             return None
         proposal, held = confirmed
+        self._note = proposal.unavailable
         left = self._brain.learner.unlabelled - len(held)
         row, random = int(proposal.rows[0]), bool(proposal.explored)
         name = self.pool.id(row)
@@ -900,8 +901,7 @@ class Campaign:
         return self._unlabelled() - int((~self.pool.withdrawn[held]).sum())
 
     def _phase(self) -> str:
-        # One that thinks ahead would have to drop its thoughts to say it: the ledger knows nearly as well.
-        brain = None if self._think_ahead else self._own_brain()
+        brain = self._own_brain()
         if brain is not None:
             return "explore" if brain.learner.exploring(self._held()) else "commit"
         found = self._ledger.count("positive") + len(self._known) + (self._outside is not None)

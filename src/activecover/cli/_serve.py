@@ -32,6 +32,10 @@ def serve(
     lease: Annotated[
         float | None, typer.Option("--lease", min=1, help="Seconds after which an unanswered item goes back; 1800.")
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="A name by which a proxy's visitors know this server; may be repeated."),
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> int:
     """Serve the page and the HTTP API."""
@@ -40,7 +44,7 @@ def serve(
 
     with Home(home, store) as place:
         run(
-            place, host=host, port=port, token=token, lease=lease, open_page=open_page,
+            place, host=host, port=port, token=token, lease=lease, open_page=open_page, names=names or (),
             say=lambda line: out().print(Text(line), soft_wrap=True),
         )  # fmt: skip
     return 0

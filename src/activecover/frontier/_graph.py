@@ -21,7 +21,10 @@ Rows = npt.NDArray[np.int64]
 NEIGHBOURS = 50
 #: The graph compares all pairs of rows: with more of them it would take hours.
 MOST_ROWS = 200_000
+#: Above that, the density is measured against a random sample of so many rows.
+SAMPLE_ROWS = 16_384
 _NAME = "neighbours"
+_SAMPLED = "sampled density"
 _BLOCK_ROWS = 512
 _OTHER_ROWS = 4096
 _LOCK = threading.Lock()
@@ -102,13 +105,11 @@ class NeighbourGraph:
     def refresh(self, pool: Pool) -> NeighbourGraph:
         """Take in the rows by which the pool has grown, and wipe those that were erased."""
         first, total = len(self), len(pool)
-        if total > MOST_ROWS:
+        if not graph_fits(pool):
             raise InputError(
                 f"a neighbour graph of {total:,} rows would take hours (the most is {MOST_ROWS:,}): use explore-commit"
             )
-        if self._erasures != pool.erasures:
-            self._erasures = pool.erasures
-            self._wipe(np.flatnonzero(pool.withdrawn[:first]))
+        self.wipe_erased(pool)
         if first < total:
             self.neighbours = longer(self.neighbours, np.full((total - first, self.count), -1, np.int32))
             self._values = longer(self._values, np.full((total - first, self.count), np.inf))
@@ -117,6 +118,20 @@ class NeighbourGraph:
             self._compare(compare, there[there >= first], there)
             self._compare(compare, there[there < first], there[there >= first])
         return self
+
+    def compare_with(self, pool: Pool, others: Rows) -> NeighbourGraph:
+        """Begin anew, with neighbours from some rows only."""
+        shape = (len(pool), self.count)
+        self.neighbours, self._values = np.full(shape, -1, np.int32), np.full(shape, np.inf)
+        self._erasures = pool.erasures
+        self._compare(_comparison(pool, self), np.flatnonzero(~pool.withdrawn), others)
+        return self
+
+    def wipe_erased(self, pool: Pool) -> None:
+        """Forget rows that were erased since this was last looked at."""
+        if self._erasures != pool.erasures:
+            self._erasures = pool.erasures
+            self._wipe(np.flatnonzero(pool.withdrawn[: len(self)]))
 
     def _wipe(self, gone: Rows) -> None:
         self.neighbours[gone], self._values[gone] = -1, np.inf
@@ -136,6 +151,11 @@ class NeighbourGraph:
         for_each(work, parts)
 
 
+def graph_fits(pool: Pool) -> bool:
+    """Whether a pool is small enough for a graph."""
+    return len(pool) <= MOST_ROWS
+
+
 def shared_graph(pool: Pool) -> NeighbourGraph:
     """The graph of a pool, made at the first call and kept with the pool.
 
@@ -150,6 +170,31 @@ def shared_graph(pool: Pool) -> NeighbourGraph:
         if graph is None:
             graph = pool.statistics[_NAME] = NeighbourGraph()
         return graph.refresh(pool) if len(graph) != len(pool) or graph._erasures != pool.erasures else graph
+
+
+def local_scale(pool: Pool, place: int) -> npt.NDArray[np.float64]:
+    """How far the neighbour in some place (from 1) of every row is: the inverse of the local density.
+
+    In a pool that is too large for a graph it is the neighbour in a fixed random sample of the pool. That
+    is a coarser measure of the same thing, and made anew when the pool has grown.
+
+    Examples
+    --------
+    >>> local_scale(Pool([[0.0], [1.0], [3.0]]), 1)
+    array([1., 1., 2.])
+    """
+    if graph_fits(pool):
+        return shared_graph(pool).scale(place)
+    with _LOCK:
+        graph: NeighbourGraph | None = pool.statistics.get(_SAMPLED)
+        if graph is None or len(graph) != len(pool) or graph.count < place:
+            order = np.random.Generator(np.random.Philox(key=0)).random(len(pool))
+            order[pool.withdrawn] = 2.0
+            sample = np.sort(np.argpartition(order, SAMPLE_ROWS)[:SAMPLE_ROWS])
+            graph = NeighbourGraph(place).compare_with(pool, sample[~pool.withdrawn[sample]])
+            pool.statistics[_SAMPLED] = graph
+        graph.wipe_erased(pool)
+        return graph.scale(place)
 
 
 def _comparison(pool: Pool, graph: NeighbourGraph) -> Any:

@@ -66,6 +66,8 @@ class _Guess:
         self.asked = asked
         self.held = held
         self.next: dict[bool, Proposal] = {}
+        #: Whether exploration goes on, without an answer and with either.
+        self.exploring: dict[bool | None, bool] = {}
         #: Whether the learner has been told already that the row is positive.
         self.told = False
         #: What it turned out to be.
@@ -163,8 +165,11 @@ class ThinkAhead:
             return guess.next[guess.answer]
         return self._up_to_date().propose(k, rows)
 
-    def _still_holds(self, guess: _Guess, held: Rows) -> bool:
-        return self._erasures == self.inner.pool_.erasures and np.array_equal(np.sort(held), guess.held)
+    def _still_holds(self, guess: _Guess, held: Any, open: bool = False) -> bool:
+        """Whether the rows held are those that were thought of, with the row itself while it is ``open``."""
+        expected = np.sort(np.concatenate([guess.held, guess.asked.rows])) if open else guess.held
+        rows = np.sort(np.asarray(held, np.int64))
+        return self._erasures == self.inner.pool_.erasures and np.array_equal(rows, expected)
 
     def thought(self, row: int) -> dict[bool, Proposal]:
         """What follows either answer to a row, as soon as it is found; nothing for a row that is not thought of."""
@@ -199,6 +204,11 @@ class ThinkAhead:
 
     def exploring(self, held: Any = ()) -> bool:
         """Whether rows of the sample are left, or no positive is known yet."""
+        guess = self._guess
+        if guess is not None and self._still_holds(guess, held, guess.answer is None):
+            # Who looks on must not cost the thought of who answers.
+            guess.wait()
+            return guess.exploring[guess.answer]
         return self._up_to_date().exploring(held)
 
     @property
@@ -237,16 +247,20 @@ class ThinkAhead:
         if before is not None:
             self._take_in(before)
         learner, row = self.inner, guess.asked.rows
+        held = np.concatenate([guess.held, row])
+        guess.exploring[None] = guess.exploring[False] = learner.exploring(held)
         if learner.negatives == "none" and not learner.ordered:
             # That a row is negative says no more than that it need not be asked for again.
-            guess.next[False] = learner.propose(1, np.concatenate([guess.held, row]))
+            guess.next[False] = learner.propose(1, held)
         else:
             learner.tell(guess.labels(False))
             guess.next[False] = learner.propose(1, guess.held)
+            guess.exploring[False] = learner.exploring(guess.held)
             learner.untell(row)
         learner.tell(guess.labels(True))
         guess.told = True
         guess.next[True] = learner.propose(1, guess.held)
+        guess.exploring[True] = learner.exploring(guess.held)
 
     def _take_in(self, guess: _Guess) -> None:
         """Bring the learner from what was guessed to what turned out."""

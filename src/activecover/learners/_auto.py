@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from activecover.errors import InputError, NotAvailable
+from activecover.frontier import graph_fits
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows
 from activecover.learners._by_score import NearScore, Scan
 from activecover.learners._classifier import Linear
@@ -47,6 +48,8 @@ ALL_LABELS: Mapping[str, float] = {
 }
 POSITIVES_ONLY: Mapping[str, float] = {"explore-commit": 0.35, "density-commit": 0.5}
 UNTRIED = 0.35
+#: Those that a pool too large for a neighbour graph has to do without.
+ON_A_GRAPH = {"local-contrast", "knn-posterior", "spread-posterior"}
 
 #: The share of questions that goes to any rule, or to a random row, by lot: nothing is ever given up for good.
 #: Positives alone say nothing about where nobody has looked, so more of their questions are drawn.
@@ -102,6 +105,7 @@ class Auto(Learner):
     """
 
     ordered: ClassVar[bool] = True
+    _first: Learner
 
     def __init__(
         self,
@@ -147,7 +151,7 @@ class Auto(Learner):
     def _portfolio(self) -> Mapping[str, float]:
         known = POSITIVES_ONLY if self.positives_only else ALL_LABELS
         if self.rules is None:
-            return known
+            return known if graph_fits(self.pool_) else {name: known[name] for name in known if name not in ON_A_GRAPH}
         wrong = [name for name in self.rules if name not in RULES]
         if wrong or not self.rules or len(set(self.rules)) != len(self.rules):
             names = ", ".join(RULES)

@@ -25,6 +25,8 @@ class ByScore(Learner):
     A subclass writes ``_scores``. What it returns is kept until a label comes or goes.
     """
 
+    _kept: tuple[tuple[int, int, int], Scores] | None
+
     def _rank(self, k: int, free: FreeRows) -> Proposal:
         rows = free.all()
         return self._explained(rows[highest(self._kept_scores()[rows], k)])
@@ -49,7 +51,7 @@ class ByScore(Learner):
 
     def _reset(self) -> None:
         self._changes = 0
-        self._kept: tuple[tuple[int, int, int], Scores] | None = None
+        self._kept = None
 
     def _changed(self) -> None:
         """Scores that were computed before this are old."""

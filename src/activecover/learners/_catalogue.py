@@ -94,7 +94,7 @@ for _name, _code, _detector, _grid, _summary in [
     )
 
 # Past the paper. Those without negatives first.
-for _entry in [
+_PAST_THE_PAPER: list[Entry[Learner]] = [
     Entry("density-commit", DensityCommit, "nearest to a positive, scaled by density", code="DC", negatives="none"),
     Entry("contrast", Contrast, "nearer to a positive than to a negative", code="CT", negatives="all"),
     Entry("local-contrast", LocalContrast, "the same among a row's neighbours", code="LC", negatives="all"),
@@ -112,7 +112,8 @@ for _entry in [
         code="AP",
         negatives="none",
     ),
-]:
+]
+for _entry in _PAST_THE_PAPER:
     LEARNERS.add(_entry)
 
 

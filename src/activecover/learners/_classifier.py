@@ -111,7 +111,8 @@ class BalancedRidge:
 
     def decision_function(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Larger for more like the positives."""
-        return (vectors - self.middle_) @ self.weights_
+        values: npt.NDArray[np.float64] = (vectors - self.middle_) @ self.weights_
+        return values
 
 
 class Linear(ClassifierLearner):
@@ -149,7 +150,7 @@ def logistic(explore: int | Sequence[int] = 100) -> Learner:
 
 def _plain(vectors: Any) -> Any:
     """As every version of scikit-learn takes it."""
-    return sparse.csr_matrix(vectors) if sparse.issparse(vectors) else vectors
+    return vectors if isinstance(vectors, np.ndarray) else sparse.csr_matrix(vectors)
 
 
 def _score(fitted: Any, vectors: Any) -> Scores:

@@ -9,9 +9,7 @@ import numpy as np
 
 from activecover.frontier import shared_graph
 from activecover.learners._base import Labels, Negatives, Rows
-from activecover.learners._by_score import (
-    NearMarkedScore, NearScore, Scan, Scores, add_rows, remove_rows, scan_of,
-)  # fmt: skip
+from activecover.learners._by_score import NearMarkedScore, NearScore, Scan, Scores, add_rows, remove_rows, scan_of
 
 
 class Contrast(NearScore):
@@ -63,9 +61,7 @@ class Contrast(NearScore):
         if not self.far_.positives:
             return -near
         far = self.far_.look_up(rows).distances
-        both = near + far
-        # The share of the way between the two: ranks as their ratio does, and is always finite.
-        return -np.divide(near, both, out=np.full(len(rows), 0.5), where=both > 0)
+        return -_share(near, far)
 
 
 class LocalContrast(NearMarkedScore):
@@ -103,5 +99,11 @@ class LocalContrast(NearMarkedScore):
         negative = marks[graph.neighbours[rows]] == -1
         some = np.flatnonzero(negative.any(axis=1))
         unit[some] = graph.far(rows[some], negative[some].argmax(axis=1))
-        both = near + unit
-        return -np.divide(near, both, out=np.full(len(rows), 0.5), where=both > 0)
+        return -_share(near, unit)
+
+
+def _share(near: Scores, far: Scores) -> Scores:
+    """The share of the way between two distances: ranks as their ratio does, and is always finite."""
+    both = near + far
+    share: Scores = np.divide(near, both, out=np.full(len(near), 0.5), where=both > 0)
+    return share

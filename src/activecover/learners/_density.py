@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from activecover.frontier import shared_graph
+from activecover.frontier import local_scale
 from activecover.learners._base import Rows
 from activecover.learners._by_score import NearScore, Scores
 from activecover.learners._posterior import check_neighbours
@@ -18,7 +18,8 @@ class DensityCommit(NearScore):
     positive at a distance that would mean nothing in a dense one.
 
     Negatives are not learnt from. The density is a statistic of the whole pool: it is computed before
-    the first label, from all rows alike, and rows that are erased later leave it as it is.
+    the first label, from all rows alike, and rows that are erased later leave it as it is. In pools of
+    more than 200,000 rows neighbours are looked for in a random sample of them.
 
     Parameters
     ----------
@@ -49,11 +50,11 @@ class DensityCommit(NearScore):
     def _reset(self) -> None:
         check_neighbours(self.neighbour, "neighbour")
         super()._reset()
-        self._unit = shared_graph(self.pool_).scale(self.neighbour)
+        self._unit = local_scale(self.pool_, self.neighbour)
 
     def _grow(self) -> None:
         super()._grow()
-        self._unit = shared_graph(self.pool_).scale(self.neighbour)
+        self._unit = local_scale(self.pool_, self.neighbour)
 
     def _scores(self, rows: Rows) -> Scores:
         return -self.near_.look_up(rows).distances / self._unit[rows]

@@ -72,7 +72,8 @@ class KnnPosterior(MarkedScore):
         marks = np.append(self._marks.values, np.int8(0))
         around = marks[self._lists[rows]]
         positive, negative = (around == 1).sum(axis=1), (around == -1).sum(axis=1)
-        return (positive + self._marks.prior()) / (positive + negative + 1.0) + self._lot[rows]
+        scores: Scores = (positive + self._marks.prior()) / (positive + negative + 1.0) + self._lot[rows]
+        return scores
 
 
 def check_neighbours(count: int, name: str = "neighbours") -> None:

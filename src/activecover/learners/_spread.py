@@ -94,4 +94,4 @@ def _averages(graph: NeighbourGraph, neighbours: int) -> sparse.csr_array:
     alone = np.flatnonzero(totals == 0)
     loops = sparse.csr_array((np.ones(len(alone)), (alone, alone)), shape=both.shape)
     scaled = sparse.diags_array(1.0 / np.where(totals == 0, 1.0, totals)) @ both
-    return (scaled + loops).tocsr()
+    return sparse.csr_array(scaled + loops)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
 from activecover.errors import InputError
 from activecover.pool._bits import bits_set
@@ -210,6 +209,8 @@ class _DenseSearch(_Search):
         if len(self._rows):
             self._points, longest = self._sketch()
             self._reach = near * (1 + _ROOM) + _ROOM * longest
+            from scipy.spatial import cKDTree
+
             self._tree = cKDTree(self._points)
 
     def add(self, row: int) -> None:

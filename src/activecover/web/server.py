@@ -7,7 +7,7 @@ import logging
 import secrets
 import socket
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from activecover.errors import InputError
 from activecover.extras import require
@@ -22,11 +22,13 @@ def serve(
     token: str | None = None,
     open_page: bool = False,
     lease: float | None = None,
+    names: Sequence[str] = (),
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve the campaigns of a home until interrupted.
 
-    Off this machine a token is needed: one is made and said, once, where none is given.
+    Off this machine a token is needed: one is made and said, once, where none is given. ``names`` are those
+    by which others know the machine, where a proxy stands before the server.
     """
     _require()
     import uvicorn
@@ -41,7 +43,7 @@ def serve(
     if token is None and not local:
         token = secrets.token_urlsafe(24)
         say(f"token: {token}")
-    hosts = {host, "localhost", "127.0.0.1", "::1"} if local else None
+    hosts = {host, "localhost", "127.0.0.1", "::1", *names} if local or names else None
     app = make_app(home, token=token, hosts=hosts, lease=lease)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{'localhost' if host in ('0.0.0.0', '::') else shown}:{port}/"

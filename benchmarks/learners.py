@@ -1,0 +1,86 @@
+"""What a batch costs under each rule, as a ratio to explore-commit.
+
+Clustered vectors (as in core.py), 100 random labels and then batches of 5 %, of which a few are timed: the
+proposal and the telling. All rules are told the same rows, those that explore-commit asks for, so that they
+work on the same labels. The neighbour graph is made before and timed on its own; above its limit (and with
+it the rules that need it) only the others are measured.
+
+    python benchmarks/learners.py [--rows 100000] [--dimensions 50] [--batches 2] [--full]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import numpy as np
+
+from activecover import Pool, make_learner
+from activecover.errors import InputError
+from activecover.frontier import shared_graph
+from activecover.learners import Labels, Learner
+from core import make_task
+
+RULES = [
+    "explore-commit", "density-commit", "local-contrast", "knn-posterior", "spread-posterior", "rocchio",
+    "contrast", "linear", "auto-positives", "auto",
+]  # fmt: skip
+SAMPLE = 100
+
+
+def begin(name: str, pool: Pool, first: Labels) -> Learner:
+    learner = make_learner(name, explore=first.rows.tolist()).begin(pool)
+    learner.tell(first)
+    return learner
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--dimensions", type=int, default=50)
+    parser.add_argument("--batches", type=int, default=2)
+    parser.add_argument("--full", action="store_true", help="1,000,000 rows as well")
+    parser.add_argument("--rules", default=",".join(RULES))
+    given = parser.parse_args()
+    for rows in [given.rows, 1_000_000] if given.full else [given.rows]:
+        measure(rows, given.dimensions, given.batches, given.rules.split(","))
+    return 0
+
+
+def measure(rows: int, dimensions: int, batches: int, rules: list[str]) -> None:
+    points, truth = make_task(rows, dimensions, 0)
+    pool = Pool(points)
+    print(f"{rows:,} x {dimensions}, {int(truth.sum()):,} positives, batches of 5 %")
+    started = time.perf_counter()
+    try:
+        shared_graph(pool)
+        print(f"neighbour graph, once: {time.perf_counter() - started:.1f} s")
+    except InputError as reason:
+        print(f"no neighbour graph: {reason}")
+    sample = np.random.default_rng(0).permutation(rows)[:SAMPLE]
+    first = Labels.of(np.arange(SAMPLE), sample, truth[sample], True)
+    leader, told = begin("explore-commit", pool, first), []
+    for number in range(batches):
+        chosen = leader.propose(rows // 20).rows
+        told.append(Labels.of(SAMPLE + number * len(chosen) + np.arange(len(chosen)), chosen, truth[chosen], False))
+        leader.tell(told[-1])
+    base = None
+    for name in ["explore-commit", *(rule for rule in rules if rule != "explore-commit")]:
+        try:
+            learner = begin(name, pool, first)
+        except InputError:
+            print(f"{name:18} needs the graph")
+            continue
+        started = time.perf_counter()
+        for labels in told:
+            learner.propose(rows // 20)
+            learner.tell(labels)
+        learner.propose(rows // 20)
+        seconds = (time.perf_counter() - started) / batches
+        base = base or seconds
+        print(f"{name:18} {seconds:8.2f} s per batch, {seconds / base:6.2f} times explore-commit", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
