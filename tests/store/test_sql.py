@@ -59,10 +59,15 @@ def test_names_are_unique_and_unknown_ones_named(store):
 
 def test_a_turn_is_kept_whole_or_not_at_all(store):
     log = store.create("one")
-    with pytest.raises(RuntimeError), log.turn():
-        log.append([{"event": "told", "id": "a"}])
-        assert len(log) == 1
-        raise RuntimeError
+
+    def fail_in_a_turn():
+        with log.turn():
+            log.append([{"event": "told", "id": "a"}])
+            assert len(log) == 1
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_in_a_turn()
     assert len(log) == 0
     with log.turn():
         log.append([{"event": "told", "id": "a"}])
