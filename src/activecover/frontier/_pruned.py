@@ -111,6 +111,8 @@ class PrunedFrontier(ExactFrontier):
         #: Rows with limits up to this are exact, and in the front (beside some that were closed since).
         self._reach = _BEYOND_NOTHING
         self._front = np.zeros(0, np.int64)
+        #: How many rows were asked for last.
+        self._wanted = 1
         self._entered = np.empty((thread_count(), _ROOM), np.int64)
         super().__init__(pool)
 
@@ -142,6 +144,7 @@ class PrunedFrontier(ExactFrontier):
     @one_at_a_time
     def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
         self._close_erased()
+        self._wanted = k
         left_out = np.asarray(without, np.int64)
         rows = self._candidates(left_out)
         more = _FRONT
@@ -224,7 +227,8 @@ class PrunedFrontier(ExactFrontier):
         elif self._rotation is not None:
             places = range(len(self._known))[new]
             self._place(places)
-            if len(places) > MOST_SCANS:
+            # Who asks for many rows at a time would have most of them caught up with at once.
+            if len(places) > MOST_SCANS or self._wanted > _FRONT:
                 self._multiply(new)
             else:
                 for place in places:
