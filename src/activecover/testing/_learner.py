@@ -182,9 +182,12 @@ def _check_privacy(scene: _Scene) -> None:
     if learner.negatives == "all":
         return
     told: list[Labels] = []
-    # Statistics of the whole pool are taken before anything is erased, and stay.
+    # Statistics of the whole pool are taken before anything is erased, and stay; a learner that takes none
+    # gets a pool that knows of none.
     whole = Pool(scene.vectors)
     scene.begin(whole)
+    if not whole.statistics:
+        whole = Pool(scene.vectors)
     for _ in range(10):
         proposal = learner.propose(4)
         labels = scene.answer(proposal.rows, proposal.explored, 4 * len(told))
