@@ -84,7 +84,10 @@ def test_distances_are_exact_and_every_row_is_reached(pool, reach):
     assert (found.distances == expected).all()
 
 
-@pytest.mark.xfail(strict=False, reason="known defect: positives that were taken back can show in the order of far rows; cause not found")
+@pytest.mark.xfail(
+    strict=False,
+    reason="known defect: positives that were taken back can show in the order of far rows; cause not found",
+)
 @settings(max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([4, 64, 1024]))
 def test_the_answer_depends_on_the_sets_alone(pool, index, seed, reach):
