@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from activecover.pool import Pool
 #: Neighbours that are searched for when a positive is new; twice as many whenever they are used up.
 FIRST_NEIGHBOURS = 32
 REACH = 1024
-_PER_LIST = ("start", "length", "far", "through", "keys")
+_PER_LIST = ("start", "length", "stages", "ends", "far", "through", "keys")
 
 
 class FaissFrontier(Frontier):
@@ -178,9 +179,11 @@ class FaissFrontier(Frontier):
 
     def _clear(self) -> None:
         """No lists: room for a few."""
+        stages = 1 + max(0, math.ceil(math.log2(self._reach / FIRST_NEIGHBOURS)))
         self._lists = kernel.Lists(
             rows=np.empty(1 << 12, np.int32), squared=np.empty(1 << 12), start=np.zeros(8, np.int64),
-            length=np.zeros(8, np.int64), far=np.zeros(8), through=np.zeros(8, bool), keys=np.zeros(8, np.int64),
+            length=np.zeros(8, np.int64), stages=np.zeros(8, np.int64), ends=np.zeros((8, stages), np.int64),
+            far=np.zeros((8, stages)), through=np.zeros(8, bool), keys=np.zeros(8, np.int64),
         )  # fmt: skip
         self._asked = np.zeros(8, np.int64)
         self._end = 0
@@ -199,26 +202,25 @@ class FaissFrontier(Frontier):
             self._lists = self._lists._replace(**longer)
             self._heap = _copied(self._heap, _doubled)._replace(size=self._heap.size)
         self._lists.keys[first:total] = self._known.keys[first:]
-        self._lists.length[first:total] = 0
+        self._lists.length[first:total] = self._lists.stages[first:total] = 0
+        self._lists.ends[first:total] = 0
         self._asked[first:total] = min(FIRST_NEIGHBOURS, self._reach)
         self._lists.through[first:total] = not len(self._index)
         if first == total or not len(self._index):
             return
-        found, self._lists.far[first:total] = self._index.search(self._known.vectors[first:], int(self._asked[first]))
+        found, far = self._index.search(self._known.vectors[first:], int(self._asked[first]))
         for place in range(first, total):
-            self._lengthen(place, found[place - first])
+            self._lengthen(place, found[place - first], far[place - first])
         kernel.push_all(self._heap, self._lists, first, total)
 
     def _widen(self, one: int) -> None:
         """Search for twice as many neighbours of a positive."""
         self._asked[one] = min(2 * self._asked[one], self._reach)
-        found, self._lists.far[one : one + 1] = self._index.search(
-            self._known.vectors[one : one + 1], int(self._asked[one])
-        )
-        self._lengthen(one, found[0])
+        found, far = self._index.search(self._known.vectors[one : one + 1], int(self._asked[one]))
+        self._lengthen(one, found[0], far[0])
 
-    def _lengthen(self, one: int, found: Rows) -> None:
-        """Append to a list what it does not have yet of the rows that were found, by exact distance."""
+    def _lengthen(self, one: int, found: Rows, far: float) -> None:
+        """Append to a list, as its next stage, what it does not have yet of the rows that were found, by distance."""
         lists = self._lists
         before = slice(int(lists.start[one]), int(lists.start[one] + lists.length[one]))
         found = found[(found >= 0) & (found < len(self._open))]
@@ -236,6 +238,9 @@ class FaissFrontier(Frontier):
         self._lists.rows[place], self._lists.squared[place] = rows, distances
         self._lists.start[one], self._lists.length[one] = self._end, len(rows)
         self._end += len(rows)
+        stage = int(self._lists.stages[one])
+        self._lists.ends[one, stage], self._lists.far[one, stage] = len(rows), far
+        self._lists.stages[one] = stage + 1
 
     def _make_room(self, wanted: int, moving: int) -> None:
         """Close the gaps that moved lists left, or double the room, until a list of ``wanted`` rows fits."""
@@ -302,12 +307,12 @@ class _Rest:
 def _heap(room: int) -> kernel.Heap:
     return kernel.Heap(
         np.zeros(room), np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64),
-        np.zeros(1, np.int64),
+        np.zeros(room, np.int64), np.zeros(1, np.int64),
     )  # fmt: skip
 
 
 def _copied(heap: kernel.Heap, copy: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] = np.copy) -> kernel.Heap:
-    return kernel.Heap(copy(heap.squared), copy(heap.rows), copy(heap.lists), copy(heap.cursor), copy(heap.size))
+    return kernel.Heap(*(copy(part) for part in heap))
 
 
 def _doubled(part: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -22,6 +22,9 @@ _LEAST_EFFORT = 64
 _LEAST_CELLS = 48
 _TRAINING_ROWS_PER_CELL = 64
 _PROBES = 32
+#: Vectors searched for at once. From 20 on FAISS takes products to find cells, which round otherwise: what is
+#: found for one vector must not depend on how many others came with it.
+FEW = 16
 
 
 def faiss_module() -> Any:
@@ -68,7 +71,11 @@ class RowIndex:
 
     def search(self, vectors: npt.NDArray[np.float32], k: int) -> tuple[Rows, npt.NDArray[np.float64]]:
         """The rows of ``k`` neighbours of each vector (-1: none), and about how far, squared, the last one is."""
-        values, found = self.index.search(self._shifted(vectors), min(k, len(self)), params=self._effort(k))
+        parts = [
+            self.index.search(part, min(k, len(self)), params=self._effort(k))
+            for part in np.array_split(self._shifted(vectors), max(1, -(-len(vectors) // FEW)))
+        ]
+        values, found = (np.concatenate(both) for both in zip(*parts, strict=True))
         if self.index.metric_type == self._faiss.METRIC_INNER_PRODUCT:
             values = 2.0 - 2.0 * values
         far = np.where(found < 0, 0.0, values).max(axis=1, initial=0.0).astype(np.float64)

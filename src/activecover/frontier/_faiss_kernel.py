@@ -1,8 +1,10 @@
 """Merging the neighbour lists of many positives: one heap over the next open neighbour of each.
 
 A list is a stretch of two long arrays (rows and squared distances). It is read from its beginning and
-may become longer later; what was read stays what it was. The heap holds, for every list that is not
-through, its next entry, or (row ``ASK``) that more has to be searched for before one can go on.
+may become longer later, by one stage with every search; what was read stays what it was. The heap holds, for
+every list that is not through, its next entry, or (row ``ASK``) that the next stage is needed before one can go
+on. A stage that was searched for earlier waits for its turn like one that was not: a search that is remembered
+changes no order.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy.typing as npt
 from activecover.frontier._compile import compiled
 from activecover.frontier._kernel import squared_distance
 
-#: In place of a row: the list is read to its end, and the index may know more. It sorts before all rows,
+#: In place of a row: a stage is read to its end, and the index may know more. It sorts before all rows,
 #: so that a row as near as the last one, with a lower number, is not overlooked.
 ASK = -1
 
@@ -27,7 +29,10 @@ class Lists(NamedTuple):
     squared: npt.NDArray[np.float64]
     start: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
-    #: How far the farthest neighbour is that the index named, by its own account.
+    #: How many stages a list has; and for each where it ends, counted from the start of the list, and how far
+    #: the farthest neighbour is that the index named, by its own account.
+    stages: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
     far: npt.NDArray[np.float64]
     #: Whether the index has no more to give.
     through: npt.NDArray[np.bool_]
@@ -35,12 +40,13 @@ class Lists(NamedTuple):
 
 
 class Heap(NamedTuple):
-    """The next entry of every list: squared distance, row, list; and how far every list is read."""
+    """The next entry of every list: squared distance, row, list; and how far, in which stage, every list is read."""
 
     squared: npt.NDArray[np.float64]
     rows: npt.NDArray[np.int64]
     lists: npt.NDArray[np.int64]
     cursor: npt.NDArray[np.int64]
+    stage: npt.NDArray[np.int64]
     #: One number: how many entries there are.
     size: npt.NDArray[np.int64]
 
@@ -92,13 +98,13 @@ def _sink(heap: Any, keys: Any) -> None:
 def push_all(heap: Any, lists: Any, first: int, total: int) -> None:
     """Begin to read lists ``first`` to ``total``."""
     for one in range(first, total):
-        heap.cursor[one] = 0
-        empty = lists.length[one] == 0
-        if empty and lists.through[one]:
+        heap.cursor[one] = heap.stage[one] = 0
+        empty = lists.ends[one, 0] == 0
+        if empty and lists.through[one] and lists.stages[one] <= 1:
             continue
         place = heap.size[0]
         heap.size[0] += 1
-        heap.squared[place] = lists.far[one] if empty else lists.squared[lists.start[one]]
+        heap.squared[place] = lists.far[one, 0] if empty else lists.squared[lists.start[one]]
         heap.rows[place] = ASK if empty else lists.rows[lists.start[one]]
         heap.lists[place] = one
         while place > 0 and _before(heap, lists.keys, place, (place - 1) // 2):
@@ -116,23 +122,28 @@ def first_open(heap: Any, lists: Any, is_open: Any) -> int:
         one = heap.lists[0]
         if heap.rows[0] >= 0 and is_open[heap.rows[0]]:
             return -1
-        place, end = heap.cursor[one], lists.start[one] + lists.length[one]
-        at = lists.start[one] + place
+        stage = heap.stage[one]
+        last = stage + 1 >= lists.stages[one]
+        if heap.rows[0] == ASK:
+            if last:
+                return one
+            stage += 1
+            heap.stage[one] = stage
+            last = stage + 1 >= lists.stages[one]
+        at, end = lists.start[one] + heap.cursor[one], lists.start[one] + lists.ends[one, stage]
         while at < end and not is_open[lists.rows[at]]:
             at += 1
         heap.cursor[one] = at - lists.start[one]
         if at < end:
             heap.rows[0] = lists.rows[at]
             heap.squared[0] = lists.squared[at]
-        elif lists.through[one]:
+        elif last and lists.through[one]:
             heap.size[0] -= 1
             _swap(heap, 0, heap.size[0])
-        elif heap.rows[0] == ASK:
-            return one
         else:
             # Only when nothing nearer than its last row is left elsewhere is the search worth its time.
             heap.rows[0] = ASK
-            heap.squared[0] = lists.far[one]
+            heap.squared[0] = lists.far[one, stage]
         _sink(heap, lists.keys)
     return -2
 
