@@ -16,6 +16,9 @@ from activecover.pool import Pool, blocks
 _PRODUCT_BYTES = 1 << 23
 _BLOCK_ROWS = 4096
 _SQUARE_BYTES = 1 << 20
+#: With up to so many positives, rows that lie up to so many times apart are not copied together.
+_FEW = 16
+_LOOSE = 4
 
 
 class _Scratch(threading.local):
@@ -83,23 +86,28 @@ class ExactFrontier(ScanFrontier):
             part = rows_of(block, self._open)
             if not len(part):
                 return
-            vectors = self._gather(part)
-            products = self._scratch.array("products", len(part), len(keys))
+            vectors, places = self._gather(part, spare=len(keys) <= _FEW)
+            products = self._scratch.array("products", len(vectors), len(keys))
             np.matmul(vectors, doubled, out=products)
             _kernel.settle(
-                vectors, part, products, self._squares_of(part, vectors), positives, squares, keys,
+                vectors, places, part, products, self._squares_of(part, vectors, places), positives, squares, keys,
                 self._slack, self._plan, self._values, self._sources,
             )  # fmt: skip
 
         for_each(work, row_blocks(rows, self._open, step))
 
-    def _squares_of(self, rows: Rows, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    def _squares_of(self, rows: Rows, vectors: npt.NDArray[np.float32], places: Rows) -> npt.NDArray[np.float64]:
         """Squared lengths of some rows."""
         return self._squares[rows]
 
-    def _gather(self, rows: Rows) -> npt.NDArray[np.float32]:
-        """The vectors of ascending rows: a view where they lie side by side, else a copy."""
-        if rows[-1] - rows[0] + 1 == len(rows):
-            return np.asarray(self._pool.vectors[rows[0] : rows[-1] + 1])
+    def _gather(self, rows: Rows, *, spare: bool) -> tuple[npt.NDArray[np.float32], Rows]:
+        """The vectors of ascending rows, and which of those that come back are theirs.
+
+        A view where they lie side by side. Else a copy, or, to ``spare`` it (with few positives it takes
+        longer than the products), a view of all rows from the first to the last.
+        """
+        span = int(rows[-1] - rows[0]) + 1
+        if span == len(rows) or (spare and span <= _LOOSE * len(rows)):
+            return np.asarray(self._pool.vectors[rows[0] : rows[-1] + 1]), rows - rows[0]
         copy = self._scratch.array("rows", len(rows), self._pool.dimensions)
-        return np.take(self._pool.vectors, rows, axis=0, out=copy, mode="clip")
+        return np.take(self._pool.vectors, rows, axis=0, out=copy, mode="clip"), np.arange(len(rows))

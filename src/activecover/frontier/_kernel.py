@@ -118,6 +118,7 @@ def _any_within(products: Any, row: int, offsets: Any, start: int, stop: int, re
 @compiled()
 def settle(
     vectors: Any,
+    places: Any,
     rows: Any,
     products: Any,
     row_squares: Any,
@@ -131,9 +132,9 @@ def settle(
 ) -> None:
     """Bring rows up to date with new positives: the products filter, the kernel settles.
 
-    ``vectors[r]`` is the vector of row ``rows[r]``, ``row_squares[r]`` its squared length;
-    ``products[r, j]`` twice its float32 inner product with positive ``j``. ``slack`` bounds the error of
-    twice a product relative to the two vectors' lengths.
+    ``vectors[places[r]]`` is the vector of row ``rows[r]``, ``row_squares[r]`` its squared length;
+    ``products[places[r], j]`` twice its float32 inner product with positive ``j``. ``slack`` bounds the error
+    of twice a product relative to the two vectors' lengths.
     """
     sums = np.empty(plan.shape[0])
     lanes = np.empty(_LANES, np.float32)
@@ -143,9 +144,9 @@ def settle(
         longest = max(longest, positive_squares[j])
         offsets[j] = positive_squares[j]
     for r in range(rows.shape[0]):
-        row = rows[r]
+        row, place = rows[r], places[r]
         error = error_bound(row_squares[r], longest, slack)
-        nearest = row_squares[r] + _smallest(products, r, offsets, lanes)
+        nearest = row_squares[r] + _smallest(products, place, offsets, lanes)
         if nearest - error > squared[row]:
             continue
         # Only a positive that may still be nearest is worth an exact distance.
@@ -153,12 +154,12 @@ def settle(
         reach = np.float32(bound + 1e-6 * abs(bound))
         for start in range(0, offsets.shape[0], _LANES):
             stop = min(start + _LANES, offsets.shape[0])
-            if not _any_within(products, r, offsets, start, stop, reach):
+            if not _any_within(products, place, offsets, start, stop, reach):
                 continue
             for j in range(start, stop):
-                if offsets[j] - products[r, j] > reach:
+                if offsets[j] - products[place, j] > reach:
                     continue
-                exact = squared_distance(vectors, r, positives, j, plan, sums)
+                exact = squared_distance(vectors, place, positives, j, plan, sums)
                 if exact < squared[row] or (exact == squared[row] and keys[j] < sources[row]):
                     squared[row] = exact
                     sources[row] = keys[j]

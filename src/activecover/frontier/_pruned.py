@@ -209,6 +209,12 @@ class PrunedFrontier(ExactFrontier):
         """Compare rows with the positives that they have pending."""
         if self._rotation is None or not len(rows):
             return
+        first = self._pending[rows]
+        long = (first >= 0) & (first < len(self._known) - MOST_SCANS)
+        self._catch_up_by_products(rows[long])
+        rows = rows[~long]
+        if not len(rows):
+            return
         vectors, known, rotation = np.asarray(self._pool.vectors), self._known, self._rotation
 
         def work(part: Rows) -> None:
@@ -218,6 +224,17 @@ class PrunedFrontier(ExactFrontier):
             )  # fmt: skip
 
         for_each(work, np.array_split(rows, -(-len(rows) // 256)), blas=False)
+
+    def _catch_up_by_products(self, rows: Rows) -> None:
+        """The same for rows with much pending, those together that have about as much."""
+        assert self._rotation is not None
+        rows = rows[np.argsort(self._pending[rows], kind="stable")]
+        for part in np.split(rows, range(_FRONT, len(rows), _FRONT)):
+            if len(part):
+                super()._improve(np.sort(part), slice(int(self._pending[part[0]]), None))
+        kernel.settle_limits(
+            rows, self._rotation.scale, self._rotation.error, self._values, self._limits, self._pending
+        )
 
     # -- positives and rows come and go ----------------------------------------------------------
 
@@ -270,6 +287,12 @@ class PrunedFrontier(ExactFrontier):
     def _multiply(self, new: slice) -> None:
         """Compare all rows with many positives by products, at once."""
         assert self._rotation is not None
+        first = range(len(self._known))[new].start
+        oldest = int(self._pending[self._pending >= 0].min(initial=first))
+        if first - oldest <= len(self._known) - first:
+            # What is pending costs less now than when the rows have the new positives pending as well.
+            new = slice(oldest, None)
+            self._pending[:] = -1
         super()._improve(None, new)
         kernel.set_limits(
             self._rotation.scale, self._rotation.error, self._values, self._open, self._limits, self._pending
@@ -308,10 +331,10 @@ class PrunedFrontier(ExactFrontier):
 
     # -- the rotated space -----------------------------------------------------------------------
 
-    def _squares_of(self, rows: Rows, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    def _squares_of(self, rows: Rows, vectors: npt.NDArray[np.float32], places: Rows) -> npt.NDArray[np.float64]:
         # Needed for batches only, where it costs little: no memory is kept for it.
         squares: npt.NDArray[np.float64] = _kernel.quick_squares(vectors)
-        return squares
+        return squares[places]
 
     def _take_in(self, first: int, total: int) -> None:
         added = total - first

@@ -241,3 +241,11 @@ def set_limits(scale: float, error: float, values: Any, is_open: Any, limits: An
             if pending[row] < 0 or limit <= limits[row]:
                 limits[row] = limit
                 pending[row] = -1
+
+
+@compiled()
+def settle_limits(rows: Any, scale: float, error: float, values: Any, limits: Any, pending: Any) -> None:
+    """Limits of rows that have been compared with all positives."""
+    for row in rows:
+        limits[row] = as_limit(values[row], scale, error)
+        pending[row] = -1
