@@ -15,6 +15,8 @@ from activecover.pool import Pool, blocks
 
 _PRODUCT_BYTES = 1 << 23
 _BLOCK_ROWS = 4096
+#: With few positives a block is done so quickly that handing it to a thread would take as long.
+_LONG_BLOCK_ROWS = 1 << 15
 _SQUARE_BYTES = 1 << 20
 #: With up to so many positives, rows that lie up to so many times apart are not copied together.
 _FEW = 16
@@ -77,7 +79,8 @@ class ExactFrontier(ScanFrontier):
         keys = self._known.keys[new]
         if not len(keys) or (rows is not None and not len(rows)):
             return
-        step = max(64, min(_BLOCK_ROWS, _PRODUCT_BYTES // (4 * len(keys))))
+        most = _BLOCK_ROWS if len(keys) > _FEW else _LONG_BLOCK_ROWS
+        step = max(64, min(most, _PRODUCT_BYTES // (4 * len(keys))))
         positives = self._known.vectors[new]
         doubled = np.ascontiguousarray(2 * positives.T)
         squares = _kernel.squares(positives)

@@ -90,15 +90,16 @@ def _smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
     """The smallest offset less its product, kept in lanes that one instruction serves several of."""
     count, here = offsets.shape[0], products[row]
     whole = count - count % _LANES
-    for lane in range(_LANES):
-        lanes[lane] = np.float32(np.inf)
-    for j in range(0, whole, _LANES):
-        for lane in range(_LANES):
-            value = offsets[j + lane] - here[j + lane]
-            lanes[lane] = value if value < lanes[lane] else lanes[lane]
     best = np.float32(np.inf)
-    for lane in range(_LANES):
-        best = min(best, lanes[lane])
+    if whole:
+        for lane in range(_LANES):
+            lanes[lane] = np.float32(np.inf)
+        for j in range(0, whole, _LANES):
+            for lane in range(_LANES):
+                value = offsets[j + lane] - here[j + lane]
+                lanes[lane] = value if value < lanes[lane] else lanes[lane]
+        for lane in range(_LANES):
+            best = min(best, lanes[lane])
     for j in range(whole, count):
         best = min(best, offsets[j] - here[j])
     return best
