@@ -28,16 +28,18 @@ class Answering(Asking):
         values = [labels] if isinstance(ids, str) else list(sequence(labels))
         if len(names) != len(values):
             raise InputError(f"{len(values)} labels for {len(names)} ids")
-        answers = dict(zip(names, (yes_or_no(value) for value in values), strict=True))
-        if len(answers) != len(names):
+        given = dict(zip(names, (yes_or_no(value) for value in values), strict=True))
+        if len(given) != len(names):
             raise InputError("an id was told twice in one call")
         if note is not None and not isinstance(note, str):
             raise InputError(f"note {note!r}: give a text")
         check_person(by)
         with self._turn():
-            rows = self.pool.rows(names)
+            self.pool.rows(names)
+            answers = self._by_group(given)
+            rows = self.pool.rows(list(answers))
             events: list[Event] = []
-            given = 0
+            new = 0
             for (name, label), row in zip(answers.items(), rows, strict=True):
                 if self.pool.withdrawn[row]:
                     raise InputError(f"id {name!r} was erased from the pool: it can no longer be told")
@@ -45,11 +47,41 @@ class Answering(Asking):
                 if self._is_known_already(name, ask, label, by, change):
                     continue
                 if ask is None:
-                    events.append(self._asked(name, "given", None, by, self._ledger.next_number + given))
-                    given += 1
+                    events.append(self._asked(name, "given", None, by, self._ledger.next_number + new))
+                    new += 1
                 told: Event = {"event": "told", "id": name, "label": int(label), "by": by}
                 events.append(told if note is None else {**told, "note": note})
             self._write(events)
+
+    def _by_group(self, given: dict[str, bool]) -> dict[str, bool]:
+        """Answers by the items that stand for their groups; two that differ within one are refused."""
+        if not len(self._ledger.groups):
+            return given
+        answers: dict[str, bool] = {}
+        for name, label in given.items():
+            first = self._ledger.groups.first(name)
+            if answers.setdefault(first, label) != label:
+                raise InputError(f"id {name!r} is a duplicate of {first!r}: tell both the same, or ungroup it first")
+        return answers
+
+    def _firsts(self, ids: str | Sequence[str]) -> list[str]:
+        """The items that stand for some, each once."""
+        names = [ids] if isinstance(ids, str) else list(ids)
+        self.pool.rows(names)
+        return list(dict.fromkeys(map(self._ledger.groups.first, names)))
+
+    def ungroup(self, ids: str | Sequence[str], by: str = "me") -> None:
+        """Take items out of their groups of duplicates: from now on they are items of their own, without a label."""
+        check_person(by)
+        names = [ids] if isinstance(ids, str) else list(ids)
+        with self._turn():
+            self.pool.rows(names)
+            for name in names:
+                if self._ledger.groups.first(name) == name:
+                    raise InputError(f"id {name!r} stands for itself: there is nothing to take it out of")
+                if name in self._ledger.forgotten:
+                    raise InputError(f"id {name!r} was forgotten: that it is negative can no longer be changed")
+            self._write([{"event": "ungrouped", "id": name, "by": by} for name in names])
 
     def _is_known_already(self, name: str, ask: Ask | None, label: bool, by: str, change: bool) -> bool:
         """Whether an answer says nothing new; one that contradicts is refused unless it is meant to."""
@@ -81,9 +113,8 @@ class Answering(Asking):
 
     def _set_aside(self, kind: str, ids: str | Sequence[str], by: str) -> None:
         check_person(by)
-        names = [ids] if isinstance(ids, str) else list(ids)
         with self._turn():
-            self.pool.rows(names)
+            names = self._firsts(ids)
             for name in names:
                 ask = self._ledger.asks.get(name)
                 if ask is None or (by not in ask.also and ask.state not in ("leased", "skipped", "unsure")):
@@ -94,9 +125,7 @@ class Answering(Asking):
         """Give back items that were asked for, skipped or unsure; all that someone has where none is named."""
         check_person(by)
         with self._turn():
-            mine = [ask.id for ask in self._with(by)]
-            names = mine if ids is None else [ids] if isinstance(ids, str) else list(ids)
-            self.pool.rows(names)
+            names = [ask.id for ask in self._with(by)] if ids is None else self._firsts(ids)
             for name in names:
                 ask = self._ledger.asks.get(name)
                 if ask is None or (by not in ask.also and ask.state not in ("leased", "skipped", "unsure")):
@@ -126,10 +155,10 @@ class Answering(Asking):
         """Decide on an item on which people disagree."""
         check_person(by)
         with self._turn():
-            ask = self._ledger.asks.get(id)
+            ask = self._ledger.asks.get(self._ledger.groups.first(id))
             if ask is None or ask.state != "conflict":
                 raise InputError(f"id {id!r} is not in conflict: there is nothing to decide between")
-            self._write([{"event": "adjudicated", "id": id, "label": int(yes_or_no(label)), "by": by}])
+            self._write([{"event": "adjudicated", "id": ask.id, "label": int(yes_or_no(label)), "by": by}])
 
     def record(self, events: Sequence[Event]) -> None:
         """Write down what was done outside of labelling: ``withdrawn``, ``forgotten``, ``grown``."""

@@ -138,6 +138,8 @@ class Asking(Proposing):
 
     def _is_taken(self, name: str) -> bool:
         ask = self._ledger.asks.get(name)
+        if self._ledger.groups.first(name) != name:
+            return True
         return (ask is not None and ask.state != "open") or bool(self.pool.withdrawn[self.pool.rows([name])[0]])
 
     def _events_of(self, proposal: Proposal, by: str) -> list[Event]:
@@ -181,6 +183,10 @@ class Asking(Proposing):
             "expires": self._expiry(),
         }
 
+    def _found(self) -> int:
+        """How many items of the pool were found positive, duplicates included."""
+        return self._ledger.count("positive") + self._ledger.duplicates("positive")
+
     def _expire(self) -> None:
         now = self._clock()
         late = [ask for ask in self._ledger.with_state("leased") if ask.expires is not None and ask.expires <= now]
@@ -195,7 +201,7 @@ class Asking(Proposing):
 
     def _allowance(self) -> int:
         """How many more items the limits let us ask for."""
-        found = self._ledger.count("positive")
+        found = self._found()
         if self.target is not None and found >= self.target:
             return 0
         if self.budget is None:
@@ -210,7 +216,9 @@ class Asking(Proposing):
 
     def _moment(self, id: str, by: str) -> tuple[str, str, int, int, int] | None:
         """Who has which item, and how far things are; none where more than the answer decides on what is next."""
-        if self._lease is not None or self.budget is not None or self.target is not None or self._ledger.overlap > 1:
+        if self.budget is not None or self.target is not None:
+            return None
+        if self._ledger.overlap > 1 or len(self._ledger.groups):
             return None
         return id, by, self._position, self.pool.erasures, len(self.pool)
 
@@ -218,4 +226,5 @@ class Asking(Proposing):
         row = int(self.pool.rows([ask.id])[0])
         distance = self._why.get(ask.id, (float("nan"), NO_KEY))[0]
         nearest = self._nearest_of(ask.id) or ask.nearest
-        return Item(ask.id, self.pool.content(row), ask.source, None if np.isnan(distance) else distance, nearest)
+        far = None if np.isnan(distance) else distance
+        return Item(ask.id, self.pool.content(row), ask.source, far, nearest, tuple(self._ledger.groups.others(ask.id)))

@@ -6,9 +6,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
+
 from activecover.campaign._brain import Brain
+from activecover.campaign._grouping import erased_duplicates, grouping_of
 from activecover.learners import Learner
-from activecover.pool import Pool, StoredPool, Vectors
+from activecover.pool import Duplicates, Pool, StoredPool, Vectors
 from activecover.store import Event, EventLog, Ledger
 
 
@@ -39,7 +42,8 @@ class Book:
         self._outside = outside
         self._patience = patience
         self._ledger = Ledger()
-        self._known: dict[str, None] = {}
+        #: Items known to be positive, by the one that stands for their group, with numbers before those of all asks.
+        self._known: dict[str, int] = {}
         self._explore: int | list[int] = 0
         self._make_learner: Callable[[], Learner]
         self._lock = threading.RLock()
@@ -58,6 +62,9 @@ class Book:
         #: The item that somebody looks at, if what follows it is being thought of.
         self._awaited: tuple[str, str, int, int, int] | None = None
         self._erased = (-1, False)
+        #: The rows that others stand for, and the groups' version that this rests on.
+        self._erased_duplicates = 0
+        self._duplicates = (0, np.zeros(0, np.int64))
 
     @contextmanager
     def once(self, request: str) -> Iterator[list[tuple[str, str | None, int | None]]]:
@@ -95,6 +102,8 @@ class Book:
             try:
                 with self.log.turn(lasting):
                     self._catch_up()
+                    if lasting:
+                        self._look_for_duplicates()
                     yield
             except BaseException:
                 # What was written in a turn that failed may not have been kept.
@@ -107,7 +116,7 @@ class Book:
         if self._stale:
             self._ledger = Ledger(self.log.read())
             self._position, self._stale = len(self.log), False
-            self._changed.update(dict.fromkeys(self._ledger.asks))
+            self._changed.update(dict.fromkeys([*self._known, *self._ledger.asks]))
             if self._brain is not None:
                 self._brain.follow_all(self._ledger)
         elif self.log.shared and len(self.log) > self._position:
@@ -115,13 +124,27 @@ class Book:
                 self._apply(event)
 
     def _apply(self, event: Event) -> None:
+        touched = [group[0] for group in event["groups"]] if event["event"] == "grouped" else []
+        if "id" in event:
+            # Whoever stands for it now may not do so afterwards.
+            touched += [event["id"], self._ledger.groups.first(event["id"])]
         self._ledger.apply(event)
         self._position = event["seq"] + 1
-        if event["event"] in ("grown", "withdrawn", "forgotten") and isinstance(self.pool, StoredPool):
+        if event["event"] in ("grown", "grouped", "withdrawn", "forgotten") and isinstance(self.pool, StoredPool):
             # Someone else may have done it: what lies on the disk holds.
             self.pool.refresh()
-        if "id" in event:
-            self._changed[event["id"]] = None
+        self._changed.update(dict.fromkeys(touched))
+
+    def _look_for_duplicates(self) -> None:
+        """Put the rows by which the pool has grown into groups, and take erased ones out of theirs."""
+        rule = (self._ledger.created or {}).get("duplicates")
+        if rule is None:
+            return
+        if self._ledger.grouped_rows < len(self.pool):
+            self._write([grouping_of(self.pool, Duplicates.from_dict(rule), self._ledger)])
+        if self._erased_duplicates != self.pool.erasures:
+            self._erased_duplicates = self.pool.erasures
+            self._write([{"event": "withdrawn", "id": name} for name in erased_duplicates(self.pool, self._ledger)])
 
     def _write(self, events: Sequence[Event]) -> None:
         """Append events; only what the log has taken happens to the ledger and the learner."""

@@ -13,7 +13,7 @@ from activecover.campaign._opening import Opening, encode_outside, settings_of
 from activecover.campaign._reading import Reading
 from activecover.errors import ActiveCoverError, InputError, check_count
 from activecover.learners import Learner
-from activecover.pool import Pool
+from activecover.pool import Duplicates, Pool
 from activecover.store import EventLog, open_log
 
 DEFAULT_LEARNER = "explore-commit"
@@ -52,6 +52,9 @@ class Campaign(Opening, Foreseeing, Reading):
         How many people have to say the same of an item before it counts; 1 by default.
     forgets : bool
         Whether negatives are to be forgotten: then the log does not say which positive an item was near to.
+    duplicates : Duplicates, optional
+        What makes two items one; then a group of them is asked for once and labelled together. By default
+        every item is asked for by itself.
     patience : float
         Seconds to wait for proposals from the process that runs the learner, where that is another one.
     clock : callable
@@ -86,6 +89,7 @@ class Campaign(Opening, Foreseeing, Reading):
         think_ahead: bool = False,
         overlap: int | None = None,
         forgets: bool = False,
+        duplicates: Duplicates | None = None,
         patience: float = 60.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -100,7 +104,12 @@ class Campaign(Opening, Foreseeing, Reading):
             raise InputError(f"lease {lease!r}: give a number of seconds from 1")
         if isinstance(known, str):
             raise InputError(f"known {known!r}: give a list of ids")
-        settings = {**settings_of(learner, seed, explore), "overlap": overlap, "forgets": forgets or None}
+        settings = {
+            **settings_of(learner, seed, explore),
+            "overlap": overlap,
+            "forgets": forgets or None,
+            "duplicates": None if duplicates is None else duplicates.as_dict(),
+        }
         super().__init__(
             pool,
             lease=lease,

@@ -27,7 +27,8 @@ class Foreseeing(Answering):
 
     def _answer_foreseen(self, id: str, label: Any, by: str) -> list[Item] | None:
         """The short way where nothing has happened since an item was asked for: what follows is known already."""
-        if self._brain is None or self._awaited != self._moment(id, by):
+        moment = self._moment(id, by)
+        if self._brain is None or moment is None or self._awaited != moment or self._is_late():
             return None
         answer, ask = yes_or_no(label), self._ledger.asks[id]
         confirmed = self._brain.confirm(ask, answer)
@@ -52,6 +53,13 @@ class Foreseeing(Answering):
         self._think(following, by, held)
         return [self._item(following)]
 
+    def _is_late(self) -> bool:
+        """Whether a lease has run out, so that an item is free which was not when the next one was thought of."""
+        if self._lease is None:
+            return False
+        now = self._clock()
+        return any(ask.expires is not None and ask.expires <= now for ask in self._ledger.with_state("leased"))
+
     def ahead(self, id: str) -> dict[bool, Item]:
         """What :meth:`answer` will return for either answer to an item, if nobody else asks before.
 
@@ -68,4 +76,5 @@ class Foreseeing(Answering):
         nearest = None if key == NO_KEY else self._named(key)
         source = "explore" if proposal.explored else "learner"
         name = self.pool.id(row)
-        return Item(name, self.pool.content(row), source, None if np.isnan(distance) else distance, nearest)
+        far = None if np.isnan(distance) else distance
+        return Item(name, self.pool.content(row), source, far, nearest, tuple(self._ledger.groups.others(name)))

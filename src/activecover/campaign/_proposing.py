@@ -11,7 +11,7 @@ from activecover.campaign._book import Book
 from activecover.campaign._brain import Brain
 from activecover.errors import StoreError
 from activecover.frontier import NO_KEY
-from activecover.learners import Labels, Learner, Proposal, ThinkAhead
+from activecover.learners import Learner, Proposal, ThinkAhead
 from activecover.store import Ask, Ready, SqlLog
 
 
@@ -33,11 +33,8 @@ class Proposing(Book):
             return None
         if self._brain is None:
             learner = self._make_learner().begin(self.pool, seed=self.seed, outside=self._outside)
-            seeds = self.pool.rows(list(self._known))
-            if len(seeds):
-                learner.tell(Labels.of(-1 - np.arange(len(seeds)), seeds, np.ones(len(seeds)), True))
-            self._brain = Brain(self.pool, learner, think_ahead=self._think_ahead)
-            self._changed = dict.fromkeys(self._ledger.asks)
+            self._brain = Brain(self.pool, learner, self._known, think_ahead=self._think_ahead)
+            self._changed = dict.fromkeys([*self._known, *self._ledger.asks])
             if isinstance(self.log, SqlLog):
                 self._server = threading.Thread(target=self._serve, args=(self.log,), daemon=True)
                 self._server.start()
@@ -103,21 +100,36 @@ class Proposing(Book):
         return self.pool.id(key) if key >= 0 else f"known positive {-key} from outside"
 
     def _held(self) -> npt.NDArray[np.int64]:
+        """The rows that nobody may be asked for now."""
+        held = self._on_hold()
+        return np.concatenate([held, self._stood_for()]) if len(self._ledger.groups) else held
+
+    def _on_hold(self) -> npt.NDArray[np.int64]:
+        """The rows that someone has, or has put aside."""
         held = self._ledger.with_state("leased", "skipped", "unsure", "waiting", "conflict")
         return self.pool.rows([ask.id for ask in held])
+
+    def _stood_for(self) -> npt.NDArray[np.int64]:
+        """The rows that are never asked for themselves, as a duplicate of theirs is."""
+        version = self._ledger.groups.version
+        if self._duplicates[0] != version:
+            self._duplicates = (version, self.pool.rows(list(self._ledger.groups)))
+        return self._duplicates[1]
 
     def _unlabelled(self) -> int:
         """How many items could still be asked for."""
         if not self.pool.withdrawn.any():
-            return len(self.pool) - self._ledger.count("positive", "negative") - len(self._known)
+            settled = self._ledger.count("positive", "negative") + len(self._known)
+            return len(self.pool) - settled - len(self._ledger.groups)
         closed = self.pool.withdrawn.copy()
         names = [ask.id for ask in self._ledger.with_state("positive", "negative")]
         closed[self.pool.rows([*names, *self._known])] = True
+        closed[self._stood_for()] = True
         return int((~closed).sum())
 
     def _unasked(self) -> int:
         """How many items nobody has and nobody has put aside."""
-        held = self._held()
+        held = self._on_hold()
         return self._unlabelled() - int((~self.pool.withdrawn[held]).sum())
 
     def _not_erased(self, asks: list[Ask]) -> list[Ask]:

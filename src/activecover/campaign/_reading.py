@@ -21,7 +21,8 @@ class Reading(Proposing):
         """How the campaign stands."""
         with self._turn():
             ledger = self._ledger
-            positives, negatives = ledger.count("positive"), ledger.count("negative")
+            doubles = ledger.duplicates("positive"), ledger.duplicates("negative")
+            positives, negatives = ledger.count("positive") + doubles[0], ledger.count("negative") + doubles[1]
             return Status(
                 rows=len(self.pool),
                 labelled=positives + negatives,
@@ -40,6 +41,7 @@ class Reading(Proposing):
                 note=self._note,
                 waiting=ledger.count("waiting"),
                 conflicts=ledger.count("conflict"),
+                duplicates=sum(doubles),
             )
 
     def _phase(self) -> str:
@@ -52,7 +54,8 @@ class Reading(Proposing):
         return "explore" if not found or drawn < wanted else "commit"
 
     def _stopped(self) -> str | None:
-        found, labelled = self._ledger.count("positive"), self._ledger.count("positive", "negative")
+        found = self._ledger.count("positive") + self._ledger.duplicates("positive")
+        labelled = self._ledger.count("positive", "negative")
         if self.target is not None and found >= self.target:
             return f"target reached: {found} positives found"
         if self.budget is not None and labelled >= self.budget:
@@ -67,7 +70,13 @@ class Reading(Proposing):
     def labels(self) -> dict[str, bool]:
         """The labels so far, by id, in the order asked."""
         with self._turn():
-            return {ask.id: ask.state == "positive" for ask in self._ledger.with_state("positive", "negative")}
+            settled, groups = self._ledger.with_state("positive", "negative"), self._ledger.groups
+            return {name: ask.state == "positive" for ask in settled for name in groups.members(ask.id)}
+
+    def duplicates(self) -> int:
+        """How many items are not asked for themselves, as a duplicate of theirs is."""
+        with self._turn():
+            return len(self._ledger.groups)
 
     def records(self) -> list[dict[str, Any]]:
         """One record per item that was asked for: its label, who gave it, when, and why it was asked."""
@@ -77,7 +86,8 @@ class Reading(Proposing):
     def history(self, id: str | None = None) -> list[Event]:
         """All events, or those of one item, in order."""
         with self._turn():
-            return [event for event in self.log.read() if id is None or event.get("id") == id]
+            first = id if id is None else self._ledger.groups.first(id)
+            return [event for event in self.log.read() if id is None or event.get("id") in (id, first)]
 
     def trace(self) -> Trace:
         """What was asked and found so far."""
@@ -108,7 +118,9 @@ class Reading(Proposing):
         with self._turn():
             late = set(self._ledger.last_decisions(window, None))
             negatives = self._ledger.with_state("negative")
-            return [ask.id for ask in negatives if ask.id not in late and ask.id not in self._ledger.forgotten]
+            asks = [ask for ask in negatives if ask.id not in late]
+            names = [name for ask in asks for name in self._ledger.groups.members(ask.id)]
+            return [name for name in names if name not in self._ledger.forgotten]
 
     def forgotten(self) -> list[str]:
         """The items whose vectors and contents were given up."""

@@ -16,7 +16,7 @@ from activecover.campaign import Campaign
 from activecover.errors import InputError, StoreError
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
-from activecover.pool import Pool, PoolFolder
+from activecover.pool import Duplicates, Pool, PoolFolder
 from activecover.store import SqlStore
 
 #: Decisions that can still be undone before a negative is forgotten.
@@ -86,6 +86,8 @@ class Home:
         metric: str | None = None,
         header: bool = True,
         forget_negatives: bool = False,
+        duplicates: bool | float = False,
+        same: Sequence[str] | None = None,
         lease: float | None = None,
         budget: int | None = None,
         target: int | None = None,
@@ -96,7 +98,10 @@ class Home:
 
         ``settings`` go to the campaign (``seed``, ``explore``, ``known``, ``overlap``). With
         ``forget_negatives`` the campaign gets a copy of the pool of its own, in which what turned out
-        negative is overwritten.
+        negative is overwritten. With ``duplicates`` items that are one and the same are asked for once and
+        labelled together: those with the same contents in the columns ``same`` (by default those that the
+        vectors were made of) or with the same vector, and, where it is a number, those whose vectors lie
+        no farther apart than that. Molecules may share a fingerprint, so of these the vectors do not count.
         """
         if name in self.names():
             raise InputError(f"{self.store}: there is a campaign {name!r} already; choose another name")
@@ -107,6 +112,8 @@ class Home:
                 source, Path(work), embed=embed, columns=columns, id_column=id_column, label_column=label_column,
                 show=show, metric=metric, header=header,
             )  # fmt: skip
+            if duplicates is not False:
+                settings["duplicates"] = _duplicates(made, duplicates, same)
             pool_folder = self._keep_pool(name, made, Path(work), own=forget_negatives)
         about = {
             "pool": str(pool_folder.relative_to(self.folder)), "own": forget_negatives, "lease": lease,
@@ -217,6 +224,16 @@ class Home:
             files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
         PoolFolder.create(folder, pool, embedding_files=files)
         return folder
+
+
+def _duplicates(made: Intake | Pool, given: bool | float, same: Sequence[str] | None) -> Duplicates:
+    """What makes two items of a campaign one."""
+    pool = made.pool if isinstance(made, Intake) else made
+    if same is None:
+        columns = made.embedding.used_ if isinstance(made, Intake) else []
+        same = [name for name in columns if name in pool.contents]
+    fingerprints = pool.kind == "bits" and len(same) > 0
+    return Duplicates(tuple(same), not fingerprints, None if isinstance(given, bool) else float(given))
 
 
 def labels_of(made: Intake, positive: str) -> npt.NDArray[np.bool_]:
