@@ -64,6 +64,8 @@ class Book:
         self._erased = (-1, False)
         #: The rows that others stand for, and the groups' version that this rests on.
         self._erased_duplicates = 0
+        #: Positives that may be mistakes, and the number of changed labels that this rests on.
+        self._doubted: tuple[int, dict[str, str]] = (-1, {})
         self._duplicates = (0, np.zeros(0, np.int64))
 
     @contextmanager

@@ -50,6 +50,8 @@ class Status:
     conflicts: int = 0
     #: Of those labelled, how many were not looked at themselves, but a duplicate of theirs was.
     duplicates: int = 0
+    #: Positives that deserve a second look.
+    suspicious: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

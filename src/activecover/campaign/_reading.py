@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from activecover.campaign._agreement import Agreement, agreement_of
+from activecover.campaign._doubting import Doubting
 from activecover.campaign._items import Status
-from activecover.campaign._proposing import Proposing
 from activecover.campaign._records import records_of
 from activecover.store import Event
 from activecover.trace import Trace
 
 
-class Reading(Proposing):
+class Reading(Doubting):
     """What can be read of a campaign."""
 
     def status(self) -> Status:
@@ -42,6 +42,7 @@ class Reading(Proposing):
                 waiting=ledger.count("waiting"),
                 conflicts=ledger.count("conflict"),
                 duplicates=sum(doubles),
+                suspicious=self._suspects(),
             )
 
     def _phase(self) -> str:

@@ -322,6 +322,27 @@ def adjudicate(
     return 0
 
 
+def suspicious(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
+    """Show positives that deserve a second look, and why: one wrong yes misleads the search for long."""
+    with _opened(name, home, store) as campaign:
+        found = campaign.suspicious()
+    if json:
+        print_json([{**_plain(doubt.item), "reason": doubt.reason} for doubt in found])
+    else:
+        print_table(f"{len(found)} suspicious", ("item", "why"), [(doubt.item.id, doubt.reason) for doubt in found])
+        if found:
+            out().print(Text(f"activecover confirm {name} ID, or activecover label {name} ID=no --change"))
+    return 0
+
+
+def confirm(name: Name, ids: Ids, by: By = "me", home: HomeFolder = None, store: StoreUrl = None) -> int:
+    """Say of positives, at a second look, that they are."""
+    with _opened(name, home, store) as campaign:
+        campaign.confirm(ids, by=by)
+        _say_counts(campaign)
+    return 0
+
+
 def forget(name: Name, home: HomeFolder = None, store: StoreUrl = None) -> int:
     """Overwrite what turned out negative and can no longer be undone."""
     with Home(home, store) as place:
@@ -373,6 +394,7 @@ def register(app: typer.Typer) -> None:
         "new": new, "next": next_, "label": label, "skip": skip, "undo": undo, "ungroup": ungroup, "status": status,
         "history": history, "export": export, "import": import_, "add-rows": add_rows, "withdraw": withdraw,
         "archive": archive_, "restore": restore_, "conflicts": conflicts, "adjudicate": adjudicate,
+        "suspicious": suspicious, "confirm": confirm,
         "forget": forget, "privacy-check": privacy, "campaigns": campaigns,
     }  # fmt: skip
     for name, command in commands.items():

@@ -151,6 +151,26 @@ class NeighbourGraph:
         for_each(work, parts)
 
 
+def nearest_among(
+    pool: Pool, rows: Rows, others: Rows, count: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """The nearest of some rows to each of some rows, itself left out, and how far they are.
+
+    Where there are fewer than ``count``, their numbers are -1 and they are infinitely far.
+
+    Examples
+    --------
+    >>> nearest_among(Pool([[0.0], [1.0], [3.0]]), np.array([0, 2]), np.array([1, 2]), 1)
+    (array([[1],
+           [1]], dtype=int32), array([[1.],
+           [2.]]))
+    """
+    graph = NeighbourGraph(count)
+    graph.neighbours, graph._values = np.full((len(pool), count), -1, np.int32), np.full((len(pool), count), np.inf)
+    graph._compare(_comparison(pool, graph), rows, others)
+    return graph.neighbours[rows], graph.distances[rows]
+
+
 def graph_fits(pool: Pool) -> bool:
     """Whether a pool is small enough for a graph."""
     return len(pool) <= MOST_ROWS
