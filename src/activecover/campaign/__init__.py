@@ -2,7 +2,8 @@
 
 from activecover.campaign._campaign import Campaign
 from activecover.campaign._doubting import Suspicion
+from activecover.campaign._forgetting import UNDO_WINDOW
 from activecover.campaign._items import Item, Status
 from activecover.campaign._opening import DEFAULT_LEARNER
 
-__all__ = ["DEFAULT_LEARNER", "Campaign", "Item", "Status", "Suspicion"]
+__all__ = ["DEFAULT_LEARNER", "UNDO_WINDOW", "Campaign", "Item", "Status", "Suspicion"]

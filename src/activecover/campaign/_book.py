@@ -113,6 +113,11 @@ class Book:
                 raise
             finally:
                 self._in_turn = False
+            if self._wrote:
+                self._afterwards()
+
+    def _afterwards(self) -> None:
+        """What follows once that is kept which was written in a turn."""
 
     def _catch_up(self) -> None:
         if self._stale:
@@ -132,9 +137,12 @@ class Book:
             touched += [event["id"], self._ledger.groups.first(event["id"])]
         self._ledger.apply(event)
         self._position = event["seq"] + 1
-        if event["event"] in ("grown", "grouped", "withdrawn", "forgotten") and isinstance(self.pool, StoredPool):
-            # Someone else may have done it: what lies on the disk holds.
-            self.pool.refresh()
+        if isinstance(self.pool, StoredPool):
+            # Someone else may have done it.
+            if event["event"] in ("grown", "grouped"):
+                self.pool.refresh()
+            elif event["event"] in ("withdrawn", "forgotten"):
+                self.pool.erased(self.pool.rows([event["id"]]))
         self._changed.update(dict.fromkeys(touched))
 
     def _look_for_duplicates(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from activecover.campaign._foreseeing import Foreseeing
+from activecover.campaign._forgetting import Forgetting
 from activecover.campaign._opening import Opening, encode_outside, settings_of
 from activecover.campaign._reading import Reading
 from activecover.errors import ActiveCoverError, InputError, check_count
@@ -19,7 +20,7 @@ from activecover.store import EventLog, open_log
 DEFAULT_LEARNER = "explore-commit"
 
 
-class Campaign(Opening, Foreseeing, Reading):
+class Campaign(Opening, Foreseeing, Reading, Forgetting):
     """Find the positives of a pool by asking for one label after the other.
 
     Parameters
@@ -51,7 +52,8 @@ class Campaign(Opening, Foreseeing, Reading):
     overlap : int, optional
         How many people have to say the same of an item before it counts; 1 by default.
     forgets : bool
-        Whether negatives are to be forgotten: then the log does not say which positive an item was near to.
+        Whether negatives are forgotten once they are final: their vectors and contents are overwritten in the
+        pool's files, and the log does not say which positive an item was near to.
     duplicates : Duplicates, optional
         What makes two items one; then a group of them is asked for once and labelled together. By default
         every item is asked for by itself.
@@ -127,6 +129,7 @@ class Campaign(Opening, Foreseeing, Reading):
                     self._take_up(learner, settings, known)
                 else:
                     self._create(learner, settings, known)
+            self._erase_left_over()
         except BaseException:
             self._closing.set()
             self.log.close()
@@ -134,6 +137,8 @@ class Campaign(Opening, Foreseeing, Reading):
 
     def close(self) -> None:
         """Let go of the log, and of the learner."""
+        if not self._closing.is_set():
+            self._forget_at_the_end()
         self._closing.set()
         if self._server is not None:
             self._server.join()

@@ -113,17 +113,3 @@ class Reading(Doubting):
         """How far people agree who labelled the same items."""
         with self._turn():
             return agreement_of([ask.opinions for ask in self._ledger.asks.values() if len(ask.opinions) > 1])
-
-    def final_negatives(self, window: int) -> list[str]:
-        """Negatives that nobody will undo: decided before the last ``window`` decisions, and not forgotten yet."""
-        with self._turn():
-            late = set(self._ledger.last_decisions(window, None))
-            negatives = self._ledger.with_state("negative")
-            asks = [ask for ask in negatives if ask.id not in late]
-            names = [name for ask in asks for name in self._ledger.groups.members(ask.id)]
-            return [name for name in names if name not in self._ledger.forgotten]
-
-    def forgotten(self) -> list[str]:
-        """The items whose vectors and contents were given up."""
-        with self._turn():
-            return list(self._ledger.forgotten)

@@ -356,13 +356,16 @@ def privacy(
     markers: Annotated[
         list[str] | None, typer.Option("--marker", help="Text that must be nowhere; may be repeated.")
     ] = None,
+    also: Annotated[
+        list[Path] | None, typer.Option("--also", help="File or folder to search too (exports, logs, …).")
+    ] = None,
     home: HomeFolder = None,
     store: StoreUrl = None,
     json: options.Json = False,
 ) -> int:
     """Prove that nothing is left of the negatives that were forgotten."""
     with Home(home, store) as place:
-        report = privacy_check(place, name, [marker.encode() for marker in markers or []])
+        report = privacy_check(place, name, [marker.encode() for marker in markers or []], also or [])
     if json:
         print_json({"forgotten": report.forgotten, "negatives": report.negatives, "found": report.found})
     else:

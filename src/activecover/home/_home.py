@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.campaign import Campaign
+from activecover.campaign import UNDO_WINDOW, Campaign
 from activecover.errors import InputError, StoreError
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
 from activecover.pool import Duplicates, Pool, PoolFolder
 from activecover.store import SqlStore
-
-#: Decisions that can still be undone before a negative is forgotten.
-UNDO_WINDOW = 10
 
 
 def default_folder() -> Path:
@@ -168,13 +165,7 @@ class Home:
         if not about.get("own"):
             raise InputError(f"{name}: was not made with forget_negatives; its pool may serve other campaigns")
         with self.open(name) as campaign:
-            final = campaign.final_negatives(window)
-            if final:
-                # First what cannot be taken back is written down, then done: a crash in between is made up for.
-                campaign.record([{"event": "forgotten", "id": item} for item in final])
-            rows = campaign.pool.rows(campaign.forgotten())
-        self.pool_folder(name).erase(rows)
-        return final
+            return campaign.forget(window)
 
     def remove(self, name: str) -> None:
         """Remove a campaign; its pool stays if others use it."""

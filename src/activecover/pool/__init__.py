@@ -6,7 +6,7 @@ from activecover.pool._folder import PoolFolder
 from activecover.pool._matrix import Vectors, blocks
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
-from activecover.pool._stored import StoredPool
+from activecover.pool._stored import Statistic, StoredPool
 
 __all__ = [
     "METRICS",
@@ -15,6 +15,7 @@ __all__ = [
     "PackedBits",
     "Pool",
     "PoolFolder",
+    "Statistic",
     "StoredPool",
     "Vectors",
     "as_positive",

@@ -219,6 +219,9 @@ class Pool:
             matrix.append(also)
         return Pool(matrix, metric=self.metric, columns=self.columns)
 
+    def keep_statistic(self, name: str, statistic: Any) -> None:
+        """Store a statistic where the pool is stored; one in memory keeps it in ``statistics`` alone."""
+
     def fingerprint(self, rows: int | None = None) -> dict[str, str]:
         """Hashes of the first ``rows`` ids and vectors, to recognise the pool again."""
         count = len(self) if rows is None else rows
