@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from activecover import Campaign, InputError, Pool
+from activecover.pool import Duplicates
 from activecover.store import MemoryLog, SqlStore
 
 PEOPLE = st.sampled_from(["ann", "bob", "cy"])
@@ -55,21 +56,37 @@ class SharedCampaign(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         random = np.random.default_rng(7)
-        self.pool = Pool(random.normal(size=(12, 3)), ids=[f"item {row}" for row in range(12)])
+        vectors = random.normal(size=(12, 3))
+        # Duplicates, if they are looked for: 1, 5 and 8; 2 and 9.
+        vectors[[5, 8]], vectors[9] = vectors[1], vectors[2]
+        self.pool = Pool(vectors, ids=[f"item {row}" for row in range(12)])
         self.now = 1000.0
         self.things: dict[str, Thing] = {}
         self.decisions: list[tuple[str, str]] = []
         self.number = 0
+        #: Who stands for an item that is not asked for itself.
+        self.first: dict[str, str] = {}
 
-    @initialize(overlap=st.sampled_from([1, 2]))
-    def create(self, overlap):
-        self.overlap = overlap
+    @initialize(overlap=st.sampled_from([1, 2]), grouped=st.booleans(), ahead=st.booleans())
+    def create(self, overlap, grouped, ahead):
+        self.overlap, self.grouped, self.ahead = overlap, grouped, ahead
         self.store = SqlStore(f"{self.folder}/store.sqlite")
         self.log = self.store.create("one")
-        self.campaign = self.opened(explore=3, seed=1, overlap=overlap)
+        rule = Duplicates() if grouped else None
+        self.campaign = self.opened(explore=3, seed=1, overlap=overlap, duplicates=rule)
+        self.find_duplicates(0)
 
     def opened(self, **settings):
-        return Campaign(self.pool, log=self.log, lease=60, clock=lambda: self.now, **settings)
+        return Campaign(self.pool, log=self.log, lease=60, clock=lambda: self.now, think_ahead=self.ahead, **settings)
+
+    def find_duplicates(self, since):
+        """By comparing every new row with all before it."""
+        for row in range(since, len(self.pool) if self.grouped else 0):
+            for other in range(row):
+                if (self.pool.vectors[row] == self.pool.vectors[other]).all():
+                    name = self.pool.id(other)
+                    self.first[self.pool.id(row)] = self.first.get(name, name)
+                    break
 
     def teardown(self):
         self.campaign.close()
@@ -133,13 +150,17 @@ class SharedCampaign(RuleBasedStateMachine):
         thing.holder = thing.aside = None
         thing.also.pop(by, None)
 
+    def members(self, name):
+        return [name, *(other for other, first in self.first.items() if first == name)]
+
     def replay(self):
         copy = MemoryLog()
         copy.append([{k: v for k, v in event.items() if k != "seq"} for event in self.campaign.history()])
         return Campaign(self.pool, log=copy, clock=lambda: self.now)
 
     def held(self):
-        return self.pool.rows(self.those("leased", "skipped", "unsure", "waiting", "conflict"))
+        held = self.those("leased", "skipped", "unsure", "waiting", "conflict")
+        return self.pool.rows([*held, *self.first])
 
     # -- what people do --------------------------------------------------------------------------
 
@@ -164,7 +185,10 @@ class SharedCampaign(RuleBasedStateMachine):
 
     @rule(by=PEOPLE, data=st.data(), label=st.booleans(), change=st.booleans())
     def tell(self, by, data, label, change):
-        name = data.draw(st.sampled_from([*self.on_the_table(by), *self.things, *self.pool.ids[:3], self.pool.ids[-1]]))
+        told = data.draw(
+            st.sampled_from([*self.on_the_table(by), *self.things, *self.first, *self.pool.ids[:3], self.pool.ids[-1]])
+        )
+        name = self.first.get(told, told)
         thing = self.things.get(name, Thing(self.number))
         state = thing.state(self.overlap)
         settled = state in ("positive", "negative")
@@ -173,7 +197,7 @@ class SharedCampaign(RuleBasedStateMachine):
             before is None and (settled or state == "conflict")
         )
         try:
-            self.campaign.tell(name, label, by=by, change=change)
+            self.campaign.tell(told, label, by=by, change=change)
         except InputError:
             assert refused
             return
@@ -212,12 +236,13 @@ class SharedCampaign(RuleBasedStateMachine):
     def put_away(self, by, data, kind):
         name = data.draw(st.sampled_from(sorted(self.things)))
         thing = self.things[name]
+        said = data.draw(st.sampled_from(self.members(name)))
         action = {"skipped": self.campaign.skip, "unsure": self.campaign.unsure, "released": self.campaign.release}[
             kind
         ]
         allowed = by in thing.also or thing.state(self.overlap) in ("leased", "skipped", "unsure")
         try:
-            action(name, by=by)
+            action(said, by=by)
         except InputError:
             assert not allowed
             return
@@ -265,11 +290,22 @@ class SharedCampaign(RuleBasedStateMachine):
         self.now += seconds
 
     @precondition(lambda self: len(self.pool) < 18)
-    @rule()
-    def add_rows(self):
+    @rule(like=st.none() | st.integers(0, 11))
+    def add_rows(self, like):
+        """Two rows, one of which may be one that is there already."""
         size = len(self.pool)
         vectors = np.random.default_rng(size).normal(size=(2, 3))
+        if like is not None:
+            vectors[1] = self.pool.vectors[like]
         self.pool.extend(vectors, ids=[f"item {size}", f"item {size + 1}"])
+        self.find_duplicates(size)
+
+    @precondition(lambda self: self.first)
+    @rule(by=PEOPLE, data=st.data())
+    def ungroup(self, by, data):
+        name = data.draw(st.sampled_from(sorted(self.first)))
+        self.campaign.ungroup(name, by=by)
+        del self.first[name]
 
     @rule()
     def reopen(self):
@@ -284,7 +320,8 @@ class SharedCampaign(RuleBasedStateMachine):
         states = {name: thing.state(self.overlap) for name, thing in self.things.items()}
         status, ledger = self.campaign.status(), self.campaign._ledger
         assert {name: ask.state for name, ask in ledger.asks.items()} == states
-        labels = {name: states[name] == "positive" for name in self.those("positive", "negative")}
+        settled = self.those("positive", "negative")
+        labels = {each: states[name] == "positive" for name in settled for each in self.members(name)}
         assert list(self.campaign.labels().items()) == list(labels.items())
         for name, thing in self.things.items():
             assert ledger.asks[name].opinions == thing.said
@@ -293,7 +330,13 @@ class SharedCampaign(RuleBasedStateMachine):
         assert {item.id: said for item, said in self.campaign.conflicts()} == {
             name: self.things[name].said for name in self.those("conflict")
         }
-        assert status.unlabelled == len(self.pool) - len(labels)
+        assert status.unlabelled == len(self.pool) - len(self.first) - len(settled)
+        assert (status.labelled, status.positives) == (len(labels), sum(labels.values()))
+        assert status.duplicates == len(labels) - len(settled)
+        exported = {
+            record["id"]: bool(record["label"]) for record in self.campaign.records() if record["label"] is not None
+        }
+        assert exported == labels
         replayed = self.replay()
         assert replayed.labels() == labels
         for campaign in (replayed, self.campaign):

@@ -1,6 +1,9 @@
 """Live campaigns: ask for items by id, tell what they are, and never ask in vain."""
 
-from activecover.campaign._campaign import DEFAULT_LEARNER, Campaign
+from activecover.campaign._campaign import Campaign
+from activecover.campaign._doubting import Suspicion
+from activecover.campaign._forgetting import UNDO_WINDOW
 from activecover.campaign._items import Item, Status
+from activecover.campaign._opening import DEFAULT_LEARNER
 
-__all__ = ["DEFAULT_LEARNER", "Campaign", "Item", "Status"]
+__all__ = ["DEFAULT_LEARNER", "UNDO_WINDOW", "Campaign", "Item", "Status", "Suspicion"]

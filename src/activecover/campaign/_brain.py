@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ from activecover.learners import Labels, Learner, Proposal, ThinkAhead
 from activecover.pool import Pool
 from activecover.store import Ask, Ledger
 
-_Told = tuple[int, bool, bool]
+#: The number of the ask, the label, whether exploration drew it, and the items that it is the label of.
+_Told = tuple[int, bool, bool, tuple[str, ...]]
 _YES = np.array([True])
 
 
@@ -23,13 +24,18 @@ class Brain:
     pool : Pool
         The items.
     learner : Learner
-        One that has begun on the pool and knows the positives known from the start.
+        One that has begun on the pool.
+    known : mapping
+        Items known to be positive from the start, with numbers that come before those of all asks.
     think_ahead : bool
         Whether it may use the time between questions.
     """
 
-    def __init__(self, pool: Pool, learner: Learner, *, think_ahead: bool = False) -> None:
+    def __init__(
+        self, pool: Pool, learner: Learner, known: Mapping[str, int] | None = None, *, think_ahead: bool = False
+    ) -> None:
         self._pool = pool
+        self._known = known or {}
         self.learner: Learner | ThinkAhead = ThinkAhead(learner) if think_ahead else learner
         self._told: dict[str, _Told] = {}
 
@@ -39,7 +45,7 @@ class Brain:
             self.learner.extend()
         gone, new = [], []
         for name in changed:
-            before, now = self._told.get(name), _label_of(ledger.asks.get(name))
+            before, now = self._told.get(name), self._label_of(ledger, name)
             if before == now:
                 continue
             if before is not None:
@@ -47,15 +53,13 @@ class Brain:
             if now is not None:
                 new.append((name, now))
         if gone:
-            self.learner.untell(self._pool.rows(gone))
-            for name in gone:
-                del self._told[name]
+            self.learner.untell(self._pool.rows([each for name in gone for each in self._told.pop(name)[3]]))
         if new:
             self._tell(sorted(new, key=lambda pair: pair[1]))
 
     def follow_all(self, ledger: Ledger) -> None:
         """Bring the learner up to date with everything."""
-        self.follow(ledger, dict.fromkeys([*self._told, *ledger.asks]))
+        self.follow(ledger, dict.fromkeys([*self._known, *self._told, *ledger.asks]))
 
     def propose(self, k: int, held: npt.NDArray[np.int64]) -> Proposal:
         """What to ask for next."""
@@ -80,7 +84,7 @@ class Brain:
             return None
         following = self.learner.confirm(int(self._pool.rows([ask.id])[0]), answer)
         if following is not None:
-            self._told[ask.id] = (ask.number, answer, ask.source == "explore")
+            self._told[ask.id] = (ask.number, answer, ask.source == "explore", (ask.id,))
         return following
 
     def close(self) -> None:
@@ -89,13 +93,15 @@ class Brain:
             self.learner.close()
 
     def _tell(self, new: list[tuple[str, _Told]]) -> None:
-        names = [name for name, _ in new]
-        numbers, positive, sampled = zip(*(told for _, told in new), strict=True)
+        each = [(*told[:3], name) for _, told in new for name in told[3]]
+        numbers, positive, sampled, names = zip(*each, strict=True)
         self.learner.tell(Labels.of(numbers, self._pool.rows(names), positive, sampled))
         self._told.update(new)
 
-
-def _label_of(ask: Ask | None) -> _Told | None:
-    if ask is None or not ask.settled:
-        return None
-    return ask.number, ask.state == "positive", ask.source == "explore"
+    def _label_of(self, ledger: Ledger, name: str) -> _Told | None:
+        if name in self._known:
+            return self._known[name], True, True, ledger.groups.members(name)
+        ask = ledger.asks.get(name)
+        if ask is None or not ask.settled:
+            return None
+        return ask.number, ask.state == "positive", ask.source == "explore", ledger.groups.members(name)

@@ -15,6 +15,8 @@ class Item:
     source: str
     distance: float | None = None
     nearest: str | None = None
+    #: Other items that get the same label, as they are one with it.
+    duplicates: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -46,6 +48,10 @@ class Status:
     note: str | None
     waiting: int = 0
     conflicts: int = 0
+    #: Of those labelled, how many were not looked at themselves, but a duplicate of theirs was.
+    duplicates: int = 0
+    #: Positives that deserve a second look.
+    suspicious: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -29,9 +29,11 @@ def records_of(events: Iterable[Event], ledger: Ledger) -> list[dict[str, Any]]:
             }  # fmt: skip
         elif name in found and event["event"] in ("told", "adjudicated", "skipped", "unsure"):
             found[name].update(by=event["by"], at=event.get("at"))
-    for name, record in found.items():
+    for name, record in list(found.items()):
         ask = ledger.asks[name]
         record.update(state=ask.state, note=ask.note)
         if ask.settled:
             record["label"] = int(ask.state == "positive")
+        same = {"source": "duplicate", "why": name, "probability": None}
+        found |= {other: {**record, "id": other, **same} for other in ledger.groups.others(name)}
     return sorted(found.values(), key=lambda record: int(record["number"]))

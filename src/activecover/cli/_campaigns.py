@@ -70,6 +70,12 @@ def new(
     forget_negatives: Annotated[
         bool, typer.Option("--forget-negatives", help="Overwrite what turns out negative.")
     ] = False,
+    duplicates: Annotated[
+        str | None, typer.Option("--duplicates", help="Ask once for items that are the same: exact, or a distance.")
+    ] = None,
+    same: Annotated[
+        str | None, typer.Option("--same", help="Columns whose contents make duplicates; default: those of --embed.")
+    ] = None,
     home: HomeFolder = None,
     store: StoreUrl = None,
     json: options.Json = False,
@@ -80,13 +86,15 @@ def new(
             name, pool, embed=embed, columns=options.split_names(columns), id_column=id_col, label_column=label_col,
             show=options.split_names(show), metric=metric, header=not no_header, forget_negatives=forget_negatives,
             lease=lease, budget=budget, target=target, learner=learner, explore=explore, known=known or (), seed=seed,
-            overlap=overlap,
+            overlap=overlap, duplicates=_duplicates(duplicates), same=options.split_names(same),
         )  # fmt: skip
         with campaign:
             if json:
                 print_json({"name": name, "rows": len(campaign.pool), "dimensions": campaign.pool.dimensions})
             else:
                 out().print(Text(f"{name}: {campaign.pool!r}"))
+                if doubles := campaign.duplicates():
+                    out().print(Text(f"{doubles:,} duplicates will not be asked for themselves"))
                 out().print(Text(f"next: activecover next {name}"))
     return 0
 
@@ -140,6 +148,14 @@ def skip(
     """Put items aside; they come back when nothing else is left."""
     with _opened(name, home, store) as campaign:
         (campaign.unsure if unsure else campaign.skip)(ids, by=by)
+        _say_counts(campaign)
+    return 0
+
+
+def ungroup(name: Name, ids: Ids, by: By = "me", home: HomeFolder = None, store: StoreUrl = None) -> int:
+    """Take items out of their groups of duplicates: they are asked for by themselves then."""
+    with _opened(name, home, store) as campaign:
+        campaign.ungroup(ids, by=by)
         _say_counts(campaign)
     return 0
 
@@ -306,6 +322,27 @@ def adjudicate(
     return 0
 
 
+def suspicious(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
+    """Show positives that deserve a second look, and why: one wrong yes misleads the search for long."""
+    with _opened(name, home, store) as campaign:
+        found = campaign.suspicious()
+    if json:
+        print_json([{**_plain(doubt.item), "reason": doubt.reason} for doubt in found])
+    else:
+        print_table(f"{len(found)} suspicious", ("item", "why"), [(doubt.item.id, doubt.reason) for doubt in found])
+        if found:
+            out().print(Text(f"activecover confirm {name} ID, or activecover label {name} ID=no --change"))
+    return 0
+
+
+def confirm(name: Name, ids: Ids, by: By = "me", home: HomeFolder = None, store: StoreUrl = None) -> int:
+    """Say of positives, at a second look, that they are."""
+    with _opened(name, home, store) as campaign:
+        campaign.confirm(ids, by=by)
+        _say_counts(campaign)
+    return 0
+
+
 def forget(name: Name, home: HomeFolder = None, store: StoreUrl = None) -> int:
     """Overwrite what turned out negative and can no longer be undone."""
     with Home(home, store) as place:
@@ -319,13 +356,16 @@ def privacy(
     markers: Annotated[
         list[str] | None, typer.Option("--marker", help="Text that must be nowhere; may be repeated.")
     ] = None,
+    also: Annotated[
+        list[Path] | None, typer.Option("--also", help="File or folder to search too (exports, logs, …).")
+    ] = None,
     home: HomeFolder = None,
     store: StoreUrl = None,
     json: options.Json = False,
 ) -> int:
     """Prove that nothing is left of the negatives that were forgotten."""
     with Home(home, store) as place:
-        report = privacy_check(place, name, [marker.encode() for marker in markers or []])
+        report = privacy_check(place, name, [marker.encode() for marker in markers or []], also or [])
     if json:
         print_json({"forgotten": report.forgotten, "negatives": report.negatives, "found": report.found})
     else:
@@ -354,9 +394,10 @@ def campaigns(home: HomeFolder = None, store: StoreUrl = None, json: options.Jso
 def register(app: typer.Typer) -> None:
     """Hook the commands into the root."""
     commands: dict[str, Any] = {
-        "new": new, "next": next_, "label": label, "skip": skip, "undo": undo, "status": status,
+        "new": new, "next": next_, "label": label, "skip": skip, "undo": undo, "ungroup": ungroup, "status": status,
         "history": history, "export": export, "import": import_, "add-rows": add_rows, "withdraw": withdraw,
         "archive": archive_, "restore": restore_, "conflicts": conflicts, "adjudicate": adjudicate,
+        "suspicious": suspicious, "confirm": confirm,
         "forget": forget, "privacy-check": privacy, "campaigns": campaigns,
     }  # fmt: skip
     for name, command in commands.items():
@@ -371,6 +412,15 @@ def _answer(text: str) -> tuple[str, bool]:
     return item, words[word.lower()]
 
 
+def _duplicates(text: str | None) -> bool | float:
+    if text in (None, "exact"):
+        return text == "exact"
+    try:
+        return float(str(text))
+    except ValueError as wrong:
+        raise InputError(f"--duplicates {text!r}: say exact, or give a distance") from wrong
+
+
 def _say_counts(campaign: Campaign) -> None:
     stands = campaign.status()
     err().print(Text(f"{stands.positives} positive, {stands.negatives} negative, {stands.unlabelled:,} to go"))
@@ -378,13 +428,15 @@ def _say_counts(campaign: Campaign) -> None:
 
 def _panel(item: Item) -> Panel:
     lines = [f"{name}: {value}" for name, value in item.content.items()] or ["(no contents to show)"]
+    if item.duplicates:
+        lines.append(f"the same: {', '.join(item.duplicates[:5])}{', …' if len(item.duplicates) > 5 else ''}")
     return Panel(Text("\n".join(lines)), title=Text(item.id), subtitle=Text(item.reason), title_align="left")
 
 
 def _plain(item: Item) -> dict[str, Any]:
     return {
         "id": item.id, "content": item.content, "source": item.source, "reason": item.reason,
-        "distance": item.distance, "nearest": item.nearest,
+        "distance": item.distance, "nearest": item.nearest, "duplicates": list(item.duplicates),
     }  # fmt: skip
 
 

@@ -5,7 +5,15 @@ from activecover.frontier._bits import BitFrontier
 from activecover.frontier._choose import FRONTIERS, choose_frontier
 from activecover.frontier._exact import ExactFrontier
 from activecover.frontier._faiss import FaissFrontier
-from activecover.frontier._graph import NEIGHBOURS, NeighbourGraph, graph_fits, local_scale, shared_graph, unpacked
+from activecover.frontier._graph import (
+    NEIGHBOURS,
+    NeighbourGraph,
+    graph_fits,
+    local_scale,
+    nearest_among,
+    shared_graph,
+    unpacked,
+)
 from activecover.frontier._pruned import PrunedFrontier
 from activecover.frontier._recall import OrderComparison, compare_orders, measure_recall
 from activecover.frontier._sparse import SparseFrontier
@@ -30,6 +38,7 @@ __all__ = [
     "graph_fits",
     "local_scale",
     "measure_recall",
+    "nearest_among",
     "shared_graph",
     "unpacked",
 ]

@@ -13,7 +13,7 @@ from activecover.frontier import _graph_kernel as kernel
 from activecover.frontier import _kernel
 from activecover.frontier._scan import longer
 from activecover.parallel import for_each
-from activecover.pool import Pool
+from activecover.pool import Pool, Statistic, StoredPool
 
 Rows = npt.NDArray[np.int64]
 
@@ -102,6 +102,19 @@ class NeighbourGraph:
         twin.neighbours, twin._values = self.neighbours.copy(), self._values.copy()
         return twin
 
+    def as_statistic(self) -> Statistic:
+        """As it is stored with a pool."""
+        return Statistic({"rows": self.neighbours, "values": self._values}, {"squared": self._squared})
+
+    @classmethod
+    def restored(cls, kept: Statistic, pool: Pool) -> NeighbourGraph:
+        """As it was stored; rows that have been erased are missing from it already."""
+        graph = cls(kept.arrays["rows"].shape[1])
+        graph.neighbours, graph._values = kept.arrays["rows"], kept.arrays["values"]
+        graph._squared = kept.facts["squared"]
+        graph._erasures = pool.erasures
+        return graph
+
     def refresh(self, pool: Pool) -> NeighbourGraph:
         """Take in the rows by which the pool has grown, and wipe those that were erased."""
         first, total = len(self), len(pool)
@@ -151,6 +164,26 @@ class NeighbourGraph:
         for_each(work, parts)
 
 
+def nearest_among(
+    pool: Pool, rows: Rows, others: Rows, count: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """The nearest of some rows to each of some rows, itself left out, and how far they are.
+
+    Where there are fewer than ``count``, their numbers are -1 and they are infinitely far.
+
+    Examples
+    --------
+    >>> nearest_among(Pool([[0.0], [1.0], [3.0]]), np.array([0, 2]), np.array([1, 2]), 1)
+    (array([[1],
+           [1]], dtype=int32), array([[1.],
+           [2.]]))
+    """
+    graph = NeighbourGraph(count)
+    graph.neighbours, graph._values = np.full((len(pool), count), -1, np.int32), np.full((len(pool), count), np.inf)
+    graph._compare(_comparison(pool, graph), rows, others)
+    return graph.neighbours[rows], graph.distances[rows]
+
+
 def graph_fits(pool: Pool) -> bool:
     """Whether a pool is small enough for a graph."""
     return len(pool) <= MOST_ROWS
@@ -166,10 +199,14 @@ def shared_graph(pool: Pool) -> NeighbourGraph:
     True
     """
     with _LOCK:
-        graph = pool.statistics.get(_NAME)
+        graph = _kept(pool, _NAME)
         if graph is None:
             graph = pool.statistics[_NAME] = NeighbourGraph()
-        return graph.refresh(pool) if len(graph) != len(pool) or graph._erasures != pool.erasures else graph
+        if len(graph) != len(pool):
+            graph.refresh(pool)
+            pool.keep_statistic(_NAME, graph.as_statistic())
+        graph.wipe_erased(pool)
+        return graph
 
 
 def local_scale(pool: Pool, place: int) -> npt.NDArray[np.float64]:
@@ -185,16 +222,25 @@ def local_scale(pool: Pool, place: int) -> npt.NDArray[np.float64]:
     """
     if graph_fits(pool):
         return shared_graph(pool).scale(place)
+    name = f"{_SAMPLED} {place}"
     with _LOCK:
-        graph: NeighbourGraph | None = pool.statistics.get(_SAMPLED)
-        if graph is None or len(graph) != len(pool) or graph.count < place:
+        graph = _kept(pool, name)
+        if graph is None or len(graph) != len(pool):
             order = np.random.Generator(np.random.Philox(key=0)).random(len(pool))
             order[pool.withdrawn] = 2.0
             sample = np.sort(np.argpartition(order, SAMPLE_ROWS)[:SAMPLE_ROWS])
             graph = NeighbourGraph(place).compare_with(pool, sample[~pool.withdrawn[sample]])
-            pool.statistics[_SAMPLED] = graph
+            pool.statistics[name] = graph
+            pool.keep_statistic(name, graph.as_statistic())
         graph.wipe_erased(pool)
         return graph.scale(place)
+
+
+def _kept(pool: Pool, name: str) -> NeighbourGraph | None:
+    """The graph that a pool has, or that was stored with it."""
+    if name not in pool.statistics and isinstance(pool, StoredPool) and name in pool.kept_statistics:
+        pool.statistics[name] = NeighbourGraph.restored(pool.kept_statistics[name], pool)
+    return pool.statistics.get(name)
 
 
 def _comparison(pool: Pool, graph: NeighbourGraph) -> Any:

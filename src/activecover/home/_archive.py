@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,11 @@ def archive(home: Home, name: str, path: Path) -> str:
     events = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in log.read()).encode()
     log.close()
     hashes = {"events.jsonl": hashlib.sha256(events).hexdigest()}
-    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+    with (
+        _to_hand_over(home, folder, own=bool(about.get("own"))) as folder,
+        replacing(path) as temporary,
+        zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file,
+    ):
         file.writestr("events.jsonl", events)
         for part in PoolFolder(folder).files():
             inside = f"pool/{part.relative_to(folder)}"
@@ -35,6 +42,17 @@ def archive(home: Home, name: str, path: Path) -> str:
         text = json.dumps(manifest, sort_keys=True, ensure_ascii=False)
         file.writestr(_MANIFEST, text)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@contextmanager
+def _to_hand_over(home: Home, folder: Path, *, own: bool) -> Iterator[Path]:
+    """A pool as it may be handed over: of what was forgotten it does not even say how long it was."""
+    if not own:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(dir=home.folder, prefix=".archive-") as work:
+        PoolFolder(folder).copy_to(Path(work) / "pool", compact=True)
+        yield Path(work) / "pool"
 
 
 def restore(home: Home, path: Path, name: str | None = None) -> str:

@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.campaign import Campaign
+from activecover.campaign import UNDO_WINDOW, Campaign
 from activecover.errors import InputError, StoreError
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
-from activecover.pool import Pool, PoolFolder
+from activecover.pool import Duplicates, Pool, PoolFolder
 from activecover.store import SqlStore
-
-#: Decisions that can still be undone before a negative is forgotten.
-UNDO_WINDOW = 10
 
 
 def default_folder() -> Path:
@@ -86,6 +83,8 @@ class Home:
         metric: str | None = None,
         header: bool = True,
         forget_negatives: bool = False,
+        duplicates: bool | float = False,
+        same: Sequence[str] | None = None,
         lease: float | None = None,
         budget: int | None = None,
         target: int | None = None,
@@ -96,7 +95,10 @@ class Home:
 
         ``settings`` go to the campaign (``seed``, ``explore``, ``known``, ``overlap``). With
         ``forget_negatives`` the campaign gets a copy of the pool of its own, in which what turned out
-        negative is overwritten.
+        negative is overwritten. With ``duplicates`` items that are one and the same are asked for once and
+        labelled together: those with the same contents in the columns ``same`` (by default those that the
+        vectors were made of) or with the same vector, and, where it is a number, those whose vectors lie
+        no farther apart than that. Molecules may share a fingerprint, so of these the vectors do not count.
         """
         if name in self.names():
             raise InputError(f"{self.store}: there is a campaign {name!r} already; choose another name")
@@ -107,6 +109,8 @@ class Home:
                 source, Path(work), embed=embed, columns=columns, id_column=id_column, label_column=label_column,
                 show=show, metric=metric, header=header,
             )  # fmt: skip
+            if duplicates is not False:
+                settings["duplicates"] = _duplicates(made, duplicates, same)
             pool_folder = self._keep_pool(name, made, Path(work), own=forget_negatives)
         about = {
             "pool": str(pool_folder.relative_to(self.folder)), "own": forget_negatives, "lease": lease,
@@ -161,13 +165,7 @@ class Home:
         if not about.get("own"):
             raise InputError(f"{name}: was not made with forget_negatives; its pool may serve other campaigns")
         with self.open(name) as campaign:
-            final = campaign.final_negatives(window)
-            if final:
-                # First what cannot be taken back is written down, then done: a crash in between is made up for.
-                campaign.record([{"event": "forgotten", "id": item} for item in final])
-            rows = campaign.pool.rows(campaign.forgotten())
-        self.pool_folder(name).erase(rows)
-        return final
+            return campaign.forget(window)
 
     def remove(self, name: str) -> None:
         """Remove a campaign; its pool stays if others use it."""
@@ -217,6 +215,16 @@ class Home:
             files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
         PoolFolder.create(folder, pool, embedding_files=files)
         return folder
+
+
+def _duplicates(made: Intake | Pool, given: bool | float, same: Sequence[str] | None) -> Duplicates:
+    """What makes two items of a campaign one."""
+    pool = made.pool if isinstance(made, Intake) else made
+    if same is None:
+        columns = made.embedding.used_ if isinstance(made, Intake) else []
+        same = [name for name in columns if name in pool.contents]
+    fingerprints = pool.kind == "bits" and len(same) > 0
+    return Duplicates(tuple(same), not fingerprints, None if isinstance(given, bool) else float(given))
 
 
 def labels_of(made: Intake, positive: str) -> npt.NDArray[np.bool_]:

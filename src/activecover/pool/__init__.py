@@ -1,19 +1,21 @@
 """The pool: rows with stable ids, one matrix, one metric, and something to show a person."""
 
 from activecover.pool._bits import PackedBits, bits_set
-from activecover.pool._duplicates import duplicate_groups, plain_text
+from activecover.pool._duplicates import Duplicates, duplicate_groups, plain_text
 from activecover.pool._folder import PoolFolder
 from activecover.pool._matrix import Vectors, blocks
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
-from activecover.pool._stored import StoredPool
+from activecover.pool._stored import Statistic, StoredPool
 
 __all__ = [
     "METRICS",
+    "Duplicates",
     "LoadedPool",
     "PackedBits",
     "Pool",
     "PoolFolder",
+    "Statistic",
     "StoredPool",
     "Vectors",
     "as_positive",

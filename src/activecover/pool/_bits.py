@@ -100,6 +100,9 @@ class BitMatrix(Matrix):
         twin._words = np.array(self._words)
         return twin
 
+    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+        return self.restored(self.take(rows), self.dimensions, self._columns)
+
     def chunks(self, vectors: npt.NDArray[np.uint64], count: int) -> Iterator[bytes]:
         for block in blocks(count, vectors.shape[1] * 8):
             yield np.ascontiguousarray(vectors[block]).tobytes()

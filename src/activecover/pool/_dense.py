@@ -74,6 +74,9 @@ class DenseMatrix(Matrix):
         twin._values = np.array(self._values)
         return twin
 
+    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+        return self.restored(self.take(rows), self.origin, self._metric, self._columns)
+
     def chunks(self, vectors: npt.NDArray[np.float32], count: int) -> Iterator[bytes]:
         for block in blocks(count, self.dimensions * 4):
             yield np.ascontiguousarray(vectors[block]).tobytes()

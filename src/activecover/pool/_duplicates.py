@@ -7,7 +7,8 @@ import math
 import unicodedata
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,39 @@ _MOST_CANDIDATES = 1 << 24
 #: Room for rounding in sketches, relative to distance and to length: far more than float64 needs.
 _ROOM = 1e-6
 _NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """What makes two items one: the same contents in some columns, the same vector, or vectors near to each other.
+
+    Parameters
+    ----------
+    contents, vectors, near
+        As :func:`duplicate_groups` takes them.
+
+    Examples
+    --------
+    >>> Duplicates(near=0.5).groups(Pool([[0.0], [5.0], [0.1]])).tolist()
+    [0, 1, 0]
+    """
+
+    contents: tuple[str, ...] = ()
+    vectors: bool = True
+    near: float | None = None
+
+    def groups(self, pool: Pool, earlier: npt.ArrayLike | None = None) -> npt.NDArray[np.int64]:
+        """For each row of a pool the first row of its group."""
+        return duplicate_groups(pool, contents=self.contents, vectors=self.vectors, near=self.near, earlier=earlier)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"contents": list(self.contents), "vectors": self.vectors, "near": self.near}
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Duplicates:
+        """As :meth:`as_dict` gave it."""
+        return cls(tuple(said["contents"]), bool(said["vectors"]), said["near"])
 
 
 def duplicate_groups(

@@ -41,12 +41,13 @@ from activecover.pool._parts import (
 )
 from activecover.pool._pool import Pool, checked_rows, index_of
 from activecover.pool._sparse import SparseMatrix
-from activecover.pool._stored import BLANK, Mapped, Records, StoredPool, record_of, rows_encoded
+from activecover.pool._stored import BLANK, Mapped, Records, Statistic, StoredPool, record_of, rows_encoded
 
 FORMAT = 1
 _ABOUT = "pool.json"
 _JOURNAL = "erasing.json"
 _EMBEDDING = "embedding"
+_STATISTICS = "statistics"
 _VECTORS, _DATA, _INDICES, _ROW_ENDS = "vectors.npy", "data.npy", "indices.npy", "indptr.npy"
 _ORIGIN, _WITHDRAWN, _IDS = "origin.npy", "withdrawn.npy", "ids.jsonl"
 _CONTENTS, _ENDS = "contents.bin", "offsets.npy"
@@ -69,11 +70,16 @@ class _State:
     index: str = "<i4"
     format: int = FORMAT
     files: dict[str, Part] = field(default_factory=dict)
+    #: Of each statistic its facts, the file of each of its arrays, and their types and widths.
+    statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def layout(self, name: str) -> tuple[str, tuple[int, ...]] | None:
         """Type and width of an array's rows; None for a file that is no array."""
         if name == _VECTORS:
             return ("<f4", (self.dimensions,)) if self.kind == "dense" else ("|u1", (-(-self.dimensions // 64) * 8,))
+        if name.startswith(f"{_STATISTICS}/"):
+            dtype, width = next(kept["files"][name] for kept in self.statistics.values() if name in kept["files"])
+            return dtype, (width,)
         arrays = {_DATA: "<f4", _INDICES: self.index, _ROW_ENDS: "<i8", _ORIGIN: "<f4", _WITHDRAWN: "|b1", _ENDS: "<i8"}
         return (arrays[name], ()) if name in arrays else None
 
@@ -106,7 +112,7 @@ class PoolFolder:
     ``pool.json`` says what there is, with a size and hashes for each file; ``vectors.npy`` holds the stored
     vectors (``data.npy``, ``indices.npy`` and ``indptr.npy`` where they are sparse), ``contents.bin`` a
     record for each row and ``offsets.npy`` where each ends, ``ids.jsonl`` the ids, ``withdrawn.npy`` which rows
-    are erased, and ``embedding/`` what made the vectors.
+    are erased, ``embedding/`` what made the vectors, and ``statistics/`` what was derived from all rows.
 
     Several processes may use a folder at once. One at a time changes it; others see erased rows at
     once, and added ones with ``refresh``.
@@ -222,6 +228,35 @@ class PoolFolder:
             for pool in self._pools:
                 pool.erased(chosen)
 
+    def keep_statistic(self, name: str, statistic: Statistic) -> None:
+        """Store what was derived from the first rows; what is known of as many or more of them stays.
+
+        Parameters
+        ----------
+        name : str
+            A file name. What is kept under it of fewer rows is replaced.
+        statistic : Statistic
+            Its arrays have a line for each row. Whole numbers are those of rows, -1 for none; other numbers
+            are infinite for none. When a row is erased, its line and its number are overwritten in place.
+        """
+        with self._changing("the statistics cannot be kept") as state:
+            old = state.statistics.get(name, {"rows": -1, "files": {}})
+            if old["rows"] >= statistic.rows:
+                return
+            (self.folder / _STATISTICS).mkdir(exist_ok=True)
+            changed = replace(state, files=dict(state.files), statistics=dict(state.statistics))
+            _put_statistic(self.folder, changed, name, statistic)
+            sync_folder(self.folder / _STATISTICS)
+            # Rows may have been erased since it was derived.
+            gone = np.flatnonzero(_map(self.folder, state, _WITHDRAWN)[: statistic.rows])
+            for file, spans in _statistic_spans(self.folder, changed, gone).items():
+                changed.files[file] = overwrite(self.folder / file, HEADER, changed.files[file], spans)
+            for file in old["files"]:
+                del changed.files[file]
+            self._commit(changed)
+            for file in old["files"]:
+                (self.folder / file).unlink(missing_ok=True)
+
     def copy_to(self, folder: str | os.PathLike[str], *, compact: bool = False) -> PoolFolder:
         """A copy of its own in another folder.
 
@@ -238,10 +273,12 @@ class PoolFolder:
                 pool = StoredPool(self, self._open(state), writable=False)
                 _write(place, pool, self._embedding(state), state.about, compact=True)
                 return PoolFolder(folder)
-            (place / _EMBEDDING).mkdir(exist_ok=True)
+            for inside in (_EMBEDDING, _STATISTICS):
+                (place / inside).mkdir(exist_ok=True)
             for name, part in state.files.items():
                 copy_part(self.folder / name, place / name, state.start(name) + part.size)
-            sync_folder(place / _EMBEDDING)
+            for inside in (_EMBEDDING, _STATISTICS):
+                sync_folder(place / inside)
             write_whole(place / _ABOUT, state.encoded())
         return PoolFolder(folder)
 
@@ -297,7 +334,8 @@ class PoolFolder:
             data = _map_bytes(self.folder / _CONTENTS, "|u1", (state.files[_CONTENTS].size,), 0)
             records = Records(self.folder / _CONTENTS, state.contents, data, _map(self.folder, state, _ENDS))
         matrix = _mapped_matrix(self.folder, state)
-        return Mapped(matrix, state.metric, state.columns, names, withdrawn, records)
+        statistics = {name: _read_statistic(self.folder, state, name) for name in state.statistics}
+        return Mapped(matrix, state.metric, state.columns, names, withdrawn, records, statistics)
 
     def _state(self) -> _State:
         state = _read_state(self.folder)
@@ -449,7 +487,27 @@ def _write(
             raise InputError(f"embedding file {name!r}: give a plain file name")
         _put(place, state, f"{_EMBEDDING}/{name}", iter([data]))
     sync_folder(place / _EMBEDDING)
+    (place / _STATISTICS).mkdir()
+    for name, statistic in getattr(pool, "kept_statistics", {}).items():
+        _put_statistic(place, state, name, statistic)
+    sync_folder(place / _STATISTICS)
     write_whole(place / _ABOUT, state.encoded())
+
+
+def _put_statistic(place: Path, state: _State, name: str, statistic: Statistic) -> None:
+    if not re.fullmatch(r"[\w -]+", name):
+        raise InputError(f"statistic {name!r}: give a plain name")
+    files = {f"{_STATISTICS}/{name}-{statistic.rows}.{part}.npy": part for part in statistic.arrays}
+    types = {file: ("<i4" if statistic.arrays[part].dtype.kind == "i" else "<f8") for file, part in files.items()}
+    state.statistics[name] = {
+        "rows": statistic.rows,
+        "facts": statistic.facts,
+        "files": {file: [types[file], statistic.arrays[part].shape[1]] for file, part in files.items()},
+        "parts": files,
+    }
+    for file, part in files.items():
+        (place / file).unlink(missing_ok=True)
+        _put(place, state, file, _pieces(statistic.arrays[part], types[file]))
 
 
 def _put(place: Path, state: _State, name: str, chunks: Iterator[bytes]) -> None:
@@ -583,6 +641,29 @@ def _check_entries(
             raise StoreError(f"{folder / _INDICES}: damaged; restore the pool from a copy")
 
 
+def _read_statistic(folder: Path, state: _State, name: str) -> Statistic:
+    kept = state.statistics[name]
+    arrays = {part: np.array(_map(folder, state, file)) for file, part in kept["parts"].items()}
+    return Statistic(arrays, kept["facts"])
+
+
+def _statistic_spans(
+    folder: Path, state: _State, gone: npt.NDArray[np.int64]
+) -> dict[str, Iterator[tuple[int, bytes]]]:
+    """What is put where, in the files of the statistics, to erase rows."""
+    spans: dict[str, Iterator[tuple[int, bytes]]] = {}
+    for kept in state.statistics.values():
+        for file, (dtype, width) in kept["files"].items():
+            nothing = np.array(-1 if dtype == "<i4" else np.inf, dtype).tobytes()
+            inside, size = gone[gone < kept["rows"]].tolist(), len(nothing)
+            places = [(row * width * size, nothing * width) for row in inside]
+            if dtype == "<i4":
+                named = np.flatnonzero(np.isin(_map(folder, state, file), gone))
+                places += [(place * size, nothing) for place in named.tolist()]
+            spans[file] = iter(places)
+    return spans
+
+
 def _spans(folder: Path, state: _State, rows: npt.NDArray[np.int64]) -> dict[str, Iterator[tuple[int, bytes]]]:
     """What is put where, in each file, to erase rows."""
     spans: dict[str, Iterator[tuple[int, bytes]]] = {}
@@ -602,6 +683,7 @@ def _spans(folder: Path, state: _State, rows: npt.NDArray[np.int64]) -> dict[str
         ends = _map(folder, state, _ENDS)
         bounds = zip(ends[rows].tolist(), ends[rows + 1].tolist(), strict=True)
         spans[_CONTENTS] = ((first, BLANK * (last - first)) for first, last in bounds)
+    spans |= _statistic_spans(folder, state, rows)
     spans[_WITHDRAWN] = ((row, b"\1") for row in rows.tolist())
     return spans
 

@@ -60,6 +60,10 @@ class Matrix(ABC):
         """A matrix of its own with the same rows."""
 
     @abstractmethod
+    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+        """A matrix of some of its rows, as they are stored."""
+
+    @abstractmethod
     def chunks(self, vectors: Vectors, count: int) -> Iterator[bytes]:
         """The first ``count`` rows of stored or encoded vectors as bytes, the same on every machine."""
 

@@ -206,6 +206,22 @@ class Pool:
         copy.withdraw(rows)
         return copy
 
+    def part(self, rows: npt.ArrayLike, also: Vectors | None = None) -> Pool:
+        """A pool of some of the rows, and of vectors that :meth:`encode` has made, numbered from 0.
+
+        Examples
+        --------
+        >>> Pool([[0.0], [1.0], [2.0]]).part([2, 0]).vectors.ravel()
+        array([2., 0.], dtype=float32)
+        """
+        matrix = self._matrix.part(np.asarray(rows, np.int64))
+        if also is not None:
+            matrix.append(also)
+        return Pool(matrix, metric=self.metric, columns=self.columns)
+
+    def keep_statistic(self, name: str, statistic: Any) -> None:
+        """Store a statistic where the pool is stored; one in memory keeps it in ``statistics`` alone."""
+
     def fingerprint(self, rows: int | None = None) -> dict[str, str]:
         """Hashes of the first ``rows`` ids and vectors, to recognise the pool again."""
         count = len(self) if rows is None else rows

@@ -83,6 +83,9 @@ class SparseMatrix(Matrix):
         twin._keep(self._rows.copy())
         return twin
 
+    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+        return self.restored(self.take(rows), self._metric, self._columns)
+
     def chunks(self, vectors: sparse.csr_array, count: int) -> Iterator[bytes]:
         for start in range(0, count, _HASHED_ROWS):
             ends = vectors.indptr[start : min(start + _HASHED_ROWS, count) + 1]

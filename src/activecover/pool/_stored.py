@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,6 +132,19 @@ class Column(MutableSequence[Any]):
 
 
 @dataclass(frozen=True, slots=True)
+class Statistic:
+    """What was derived from the first rows of a pool: arrays with a line for each row, and facts that JSON can hold."""
+
+    arrays: dict[str, npt.NDArray[Any]]
+    facts: dict[str, Any]
+
+    @property
+    def rows(self) -> int:
+        """How many rows it was derived from."""
+        return len(next(iter(self.arrays.values())))
+
+
+@dataclass(frozen=True, slots=True)
 class Mapped:
     """What a folder holds at one moment."""
 
@@ -140,6 +154,7 @@ class Mapped:
     names: list[str] | None
     withdrawn: npt.NDArray[np.bool_]
     records: Records | None
+    statistics: dict[str, Statistic]
 
 
 class StoredPool(Pool):
@@ -152,6 +167,7 @@ class StoredPool(Pool):
     def __init__(self, folder: PoolFolder, mapped: Mapped, *, writable: bool) -> None:
         super().__init__(mapped.matrix, metric=mapped.metric, columns=mapped.columns)
         self.folder, self.writable = folder, writable
+        self.kept_statistics = mapped.statistics
         # Rows were added or erased here and not in the folder.
         self._differs = False
         self._withdrawn = mapped.withdrawn
@@ -187,6 +203,12 @@ class StoredPool(Pool):
         self._differs = self._differs or checked_rows(rows, len(self)).size > 0
         super().withdraw(rows)
 
+    def keep_statistic(self, name: str, statistic: Statistic) -> None:
+        """Store a statistic with the pool, as rows that are erased later will be missing from it."""
+        if not self._differs and os.access(self.folder.folder, os.W_OK):
+            self.folder.keep_statistic(name, statistic)
+            self.kept_statistics = self.folder.mapped().statistics
+
     def refresh(self) -> bool:
         """See what others have added to the folder and erased from it; gives whether there was anything."""
         if self._differs:
@@ -205,7 +227,7 @@ class StoredPool(Pool):
     def without(self, rows: npt.ArrayLike) -> Pool:
         """A copy, in memory, in which some rows have been erased."""
         copy = super().without(rows)
-        for name in ("folder", "writable", "_differs", "_records", "_stored_rows"):
+        for name in ("folder", "writable", "kept_statistics", "_differs", "_records", "_stored_rows"):
             del copy.__dict__[name]
         return copy
 

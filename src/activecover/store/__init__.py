@@ -1,5 +1,6 @@
 """The label log: append-only events, the only truth of a campaign."""
 
+from activecover.store._groups import Groups
 from activecover.store._ledger import FORMAT, Ask, Ledger
 from activecover.store._log import Event, EventLog, JsonlLog, MemoryLog, open_log
 from activecover.store._sql import Ready, SqlLog, SqlStore
@@ -9,6 +10,7 @@ __all__ = [
     "Ask",
     "Event",
     "EventLog",
+    "Groups",
     "JsonlLog",
     "Ledger",
     "MemoryLog",

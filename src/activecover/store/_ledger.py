@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, get_args
 
 from activecover.errors import LARGEST_COUNT, StoreError
+from activecover.store._groups import Groups
 from activecover.store._log import Event
 
 State = Literal["open", "leased", "positive", "negative", "skipped", "unsure", "waiting", "conflict"]
@@ -29,6 +31,12 @@ def _hashes(value: Any) -> bool:
 
 def _time(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _groups(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(group, list) and len(group) > 1 and all(map(_text, group)) for group in value
+    )
 
 
 #: What each kind of event must hold. Whatever reads events may rely on it.
@@ -55,6 +63,9 @@ _FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "withdrawn": {"id": _text},
     "forgotten": {"id": _text},
     "grown": {"rows": _count, "pool": _hashes},
+    "grouped": {"rows": _count, "groups": _groups},
+    "ungrouped": {"id": _text, "by": _text},
+    "confirmed": {"id": _text, "by": _text},
 }  # fmt: skip
 #: What an event may hold besides.
 _OPTIONAL: dict[str, Callable[[Any], bool]] = {
@@ -66,8 +77,9 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "overlap": lambda value: _count(value) and value >= 1,
     "probability": _time,
     "open": lambda value: value is None or _count(value),
+    "duplicates": lambda value: value is None or isinstance(value, dict),
 }
-_NEED_AN_ASK = {"told", "skipped", "unsure", "released", "undone", "shared", "adjudicated"}
+_NEED_AN_ASK = {"told", "skipped", "unsure", "released", "undone", "shared", "adjudicated", "confirmed"}
 
 
 @dataclass(slots=True)
@@ -94,6 +106,8 @@ class Ask:
     declined: set[str] = field(default_factory=set)
     note: str | None = None
     nearest: str | None = None
+    #: Who looked at it a second time and said the same.
+    confirmed: str | None = None
 
     @property
     def settled(self) -> bool:
@@ -126,6 +140,9 @@ class Ledger:
         self.people: dict[str, float] = {}
         self.withdrawn: dict[str, None] = {}
         self.forgotten: dict[str, None] = {}
+        #: Duplicates, and how many rows of the pool have been looked at for them.
+        self.groups = Groups()
+        self.grouped_rows = 0
         #: Rows and hashes of the pool when it last grew.
         self.grown: Event | None = None
         self.last_at = 0.0
@@ -134,6 +151,8 @@ class Ledger:
         # Dictionaries as ordered sets: the latest decision is last, and any one can be dropped at once.
         self._decisions: dict[tuple[str, str], None] = {}
         self._in_state: dict[State, dict[str, Ask]] = {state: {} for state in get_args(State)}
+        #: How many duplicates the asks in each state stand for.
+        self._duplicates: dict[State, int] = dict.fromkeys(get_args(State), 0)
         for event in events:
             self.apply(event)
 
@@ -175,6 +194,10 @@ class Ledger:
         """How many asks are in some states."""
         return sum(len(self._in_state[state]) for state in states)
 
+    def duplicates(self, *states: State) -> int:
+        """How many items the asks in some states stand for, besides themselves."""
+        return sum(self._duplicates[state] for state in states)
+
     def last_decisions(self, count: int, by: str | None) -> list[str]:
         """The items decided on last, latest first; those of one person if given."""
         return [name for name, _ in self.last_deciders(count, by)]
@@ -201,7 +224,7 @@ class Ledger:
 
     def _on_asked(self, event: Event) -> None:
         if earlier := self.asks.get(event["id"]):
-            self._in_state[earlier.state].pop(earlier.id)
+            self._drop(earlier)
             self._undecide(earlier.id)
         ask = Ask(event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires"))
         ask.probability, ask.open = event.get("probability"), event.get("open")
@@ -223,6 +246,7 @@ class Ledger:
         self._unjudge(ask)
         ask.opinions[event["by"]] = label
         ask.note = event.get("note", ask.note)
+        ask.confirmed = None
         self._decide(event, self._verdict(ask))
 
     def _on_adjudicated(self, event: Event) -> None:
@@ -251,7 +275,7 @@ class Ledger:
 
     def _on_undone(self, event: Event) -> None:
         ask = self.asks[event["id"]]
-        was_settled = ask.settled
+        was_settled, ask.confirmed = ask.settled, None
         if self.overlap == 1:
             self._undecide(ask.id)
             ask.opinions.clear()
@@ -273,8 +297,40 @@ class Ledger:
             ask.by, ask.expires = event["by"], event.get("expires")
         self.changes += was_settled
 
+    def _on_confirmed(self, event: Event) -> None:
+        self.asks[event["id"]].confirmed = event["by"]
+
+    def _on_grouped(self, event: Event) -> None:
+        for first, *others in event["groups"]:
+            with self._regrouping(first):
+                self.groups.join(first, others)
+        self.grouped_rows = event["rows"]
+
+    def _on_ungrouped(self, event: Event) -> None:
+        self._take_out(event["id"])
+
     def _on_withdrawn(self, event: Event) -> None:
-        self.withdrawn[event["id"]] = None
+        name = event["id"]
+        self.withdrawn[name] = None
+        # Who was labelled stands for the others even when erased; else the next of them does from now on.
+        labelled = name in self.known or (name in self.asks and self.asks[name].settled)
+        if not (labelled and self.groups.first(name) == name):
+            self._take_out(name)
+
+    def _take_out(self, name: str) -> None:
+        with self._regrouping(self.groups.first(name)):
+            self.groups.leave(name)
+
+    @contextmanager
+    def _regrouping(self, first: str) -> Iterator[None]:
+        """While a group changes, what is counted by it does too."""
+        ask = self.asks.get(first)
+        if ask is not None:
+            self._drop(ask)
+        yield
+        if ask is not None:
+            self._put(ask)
+            self.changes += ask.settled
 
     def _on_forgotten(self, event: Event) -> None:
         self.forgotten[event["id"]] = None
@@ -325,6 +381,17 @@ class Ledger:
             self._decisions.pop((name, who), None)
 
     def _move(self, ask: Ask, state: State) -> None:
-        self._in_state[ask.state].pop(ask.id, None)
+        self._drop(ask)
         ask.state = state
-        self._in_state[state][ask.id] = ask
+        if ask.id in self.withdrawn and not ask.settled:
+            # Nobody can be asked for it any more: the next of its group has to be.
+            self.groups.leave(ask.id)
+        self._put(ask)
+
+    def _drop(self, ask: Ask) -> None:
+        if self._in_state[ask.state].pop(ask.id, None) is not None:
+            self._duplicates[ask.state] -= len(self.groups.others(ask.id))
+
+    def _put(self, ask: Ask) -> None:
+        self._in_state[ask.state][ask.id] = ask
+        self._duplicates[ask.state] += len(self.groups.others(ask.id))

@@ -77,7 +77,8 @@ class Reader:
         with self._lock:
             ledger, _ = self.follow()
             asks = ledger.with_state("leased", "skipped", "unsure", "waiting", "conflict")
-        return self.campaign.pool.rows([ask.id for ask in asks])
+            stood_for = list(ledger.groups)
+        return self.campaign.pool.rows([*(ask.id for ask in asks), *stood_for])
 
     def decisions(self, search: str = "", state: str | None = None) -> list[Ask]:
         """What was asked for, latest first; of those, what a search finds in ids, people, notes and contents."""

@@ -17,7 +17,7 @@ from activecover.frontier.ray._connect import connect, import_ray
 from activecover.frontier.ray._shard import StoredMatrix, Survey
 from activecover.frontier.ray._sources import Layout, cut, find_sources
 from activecover.pool import Pool
-from activecover.pool._dense import _origin
+from activecover.pool._dense import DenseMatrix, _origin
 from activecover.pool._matrix import Matrix
 
 #: How many bytes of vectors are kept of rows that were proposed and may be told positive.
@@ -198,7 +198,7 @@ class ShardedMatrix(Matrix):
     def __init__(self, shards: Shards, metric: str, origin: npt.NDArray[np.float32]) -> None:
         self.shards = shards
         self.origin, self.dimensions = origin, len(origin)
-        self._rows = shards.rows
+        self._rows, self._metric = shards.rows, metric
         self._encoder = StoredMatrix(np.zeros((0, self.dimensions), np.float32), metric, origin)
         self._kept: dict[int, npt.NDArray[np.float32]] = {}
         self._most = max(1, _KEPT_BYTES // (4 * self.dimensions))
@@ -241,6 +241,9 @@ class ShardedMatrix(Matrix):
 
     def copy(self) -> Self:
         raise InputError("a pool in shards has no copies")
+
+    def part(self, rows: Rows) -> Matrix:
+        return DenseMatrix.restored(self.take(rows), self.origin, self._metric, None)
 
     def chunks(self, vectors: npt.NDArray[np.float32], count: int) -> Iterator[bytes]:
         return self._encoder.chunks(vectors, count)

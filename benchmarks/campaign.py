@@ -1,0 +1,246 @@
+"""What a campaign costs beside its frontier: a label with its commit, a million rows from Parquet, reopening.
+
+    python benchmarks/campaign.py [--only steps,create,reopen] [--rows 1000000] [--folder DIR]
+
+Each part prints its figures and whether its bound holds; ratios are of times measured in this run, and a
+bound that does not hold makes the exit code 1.
+
+- steps: telling what an item is and asking for the next, synced, against a bare frontier step and one fsync,
+  taken in turns;
+- create: ``new`` on a Parquet file of vectors, by the peak memory of its process;
+- reopen: opening a campaign with 10,000 labels, up to its next item, against batches of 1,000 labels of a
+  bare frontier.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover import Campaign, Pool
+from activecover.frontier import choose_frontier
+from activecover.home import Home
+from activecover.store import SqlStore
+
+DIMENSIONS = 128
+LABELS = 10_000
+BATCH = 1000
+
+checks: list[bool] = []
+
+
+def check(what: str, holds: bool) -> None:
+    checks.append(holds)
+    print(f"{'holds' if holds else 'FAILS'}: {what}", flush=True)
+
+
+def synthetic(rows: int, seed: int = 0) -> npt.NDArray[np.float32]:
+    """200 clusters; the variance along axis i is proportional to 1/i."""
+    random = np.random.default_rng(seed)
+    spread = np.sqrt(1 / np.arange(1, DIMENSIONS + 1))
+    centres = random.normal(size=(200, DIMENSIONS)) * spread
+    points = np.empty((rows, DIMENSIONS), np.float32)
+    for start in range(0, rows, 50_000):
+        part = points[start : start + 50_000]
+        part[:] = centres[random.integers(0, 200, len(part))] + 0.5 * random.normal(size=part.shape) * spread
+    return points
+
+
+def positive(points: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+    """What lies to one side along the axes of most variance."""
+    return np.asarray(points[:, :3].sum(axis=1) > 2)
+
+
+# -- steps ---------------------------------------------------------------------------------------
+
+
+class BareStep:
+    """A frontier without a campaign, and a file that is synced."""
+
+    def __init__(self, pool: Pool, first: int, path: Path) -> None:
+        self._pool, self._frontier = pool, choose_frontier(pool)
+        self._take(first, True)
+        self._frontier.nearest(1)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT)
+
+    def _take(self, row: int, yes: bool) -> None:
+        self._frontier.retire([row])
+        if yes:
+            self._frontier.add([row], self._pool.take([row]))
+
+    def step(self, row: int, yes: bool) -> float:
+        started = time.perf_counter()
+        self._take(row, yes)
+        self._frontier.nearest(1)
+        return time.perf_counter() - started
+
+    def sync(self) -> float:
+        """As a database would: some kilobytes at the end of a file."""
+        data = os.urandom(8192)
+        started = time.perf_counter()
+        os.write(self._file, data)
+        os.fsync(self._file)
+        return time.perf_counter() - started
+
+
+def steps(folder: Path, rows: int = 100_000, count: int = 3000, warm: int = 100) -> None:
+    points = synthetic(rows)
+    truth, pool = positive(points), Pool(points)
+    first = int(np.flatnonzero(truth)[0])
+    bare = BareStep(pool, first, folder / "synced")
+    seconds: dict[str, list[float]] = {"frontier step": [], "fsync": [], "answer": [], "tell, then ask": []}
+    with (
+        SqlStore(folder / "steps.sqlite") as store,
+        Campaign(pool, log=store.create("one"), explore=0, known=[str(first)]) as campaign,
+    ):
+        (item,) = campaign.ask()
+        for number in range(count + warm):
+            row = int(item.id)
+            yes = bool(truth[row])
+            taken = {"frontier step": bare.step(row, yes), "fsync": bare.sync()}
+            started = time.perf_counter()
+            if number % 4:
+                (item,) = campaign.answer(item.id, yes)
+                taken["answer"] = time.perf_counter() - started
+            else:
+                campaign.tell(item.id, yes)
+                (item,) = campaign.ask()
+                taken["tell, then ask"] = time.perf_counter() - started
+            if number >= warm:
+                for what, value in taken.items():
+                    seconds[what].append(value)
+        found = campaign.status().positives
+    print(f"{rows:,} x {DIMENSIONS}, {count:,} labels, {found:,} of them positive", flush=True)
+    both = np.add(seconds["frontier step"], seconds["fsync"])
+    for what, values in {**seconds, "step and fsync": both}.items():
+        print(f"{what:<16} median {1e3 * np.median(values):8.3f} ms   p99 {1e3 * np.percentile(values, 99):8.3f} ms")
+    for what, syncs in (("answer", 1), ("tell, then ask", 2)):
+        bound = np.add(seconds["frontier step"], syncs * np.array(seconds["fsync"]))
+        p99 = float(np.percentile(seconds[what], 99))
+        ratio, strict = p99 / float(np.percentile(bound, 99)), p99 / float(np.median(bound))
+        check(
+            f"{what}: p99 is {ratio:.2f} times the p99 of a frontier step and {syncs} fsync (4 at most), "
+            f"{strict:.2f} times their median",
+            ratio <= 4,
+        )
+
+
+# -- a million rows ------------------------------------------------------------------------------
+
+
+def write_parquet(path: Path, rows: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    points = synthetic(rows)
+    kind = pa.list_(pa.float32(), DIMENSIONS)
+    schema = pa.schema([("name", pa.string()), ("vector", kind)])
+    with pq.ParquetWriter(path, schema, compression="none") as writer:
+        for start in range(0, rows, 50_000):
+            part = points[start : start + 50_000]
+            names = pa.array([f"item {start + row}" for row in range(len(part))])
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(part.ravel()), DIMENSIONS)
+            writer.write_table(pa.table([names, vectors], schema=schema))
+
+
+def new(folder: Path, path: Path) -> None:
+    """In a process of its own: begin the campaign and say how much memory it took at most."""
+    with Home(folder) as home:
+        home.new("big", path, explore=100, seed=0).close()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+def create(folder: Path, rows: int) -> None:
+    path = folder / "pool.parquet"
+    if not path.exists():
+        write_parquet(path, rows)
+    started = time.perf_counter()
+    answer = subprocess.run(
+        [sys.executable, __file__, "--new", str(folder / "home"), str(path)], check=True, capture_output=True, text=True
+    )
+    size, peak = rows * DIMENSIONS * 4, int(answer.stdout)
+    print(f"{rows:,} rows from Parquet in {time.perf_counter() - started:.0f} s", flush=True)
+    check(
+        f"its process took {peak / 2**20:,.0f} MiB at most, {peak / size:.2f} times the vectors (2 at most)",
+        peak <= 2 * size,
+    )
+
+
+def reopen(folder: Path, rows: int) -> None:
+    with Home(folder / "home") as home:
+        if "big" not in home.names():
+            create(folder, rows)
+        with home.open("big") as campaign:
+            truth = positive(campaign.pool.vectors[:, :3])
+            missing = LABELS - campaign.status().labelled
+            while missing > 0:
+                items = [item.id for item in campaign.ask(min(BATCH, missing))]
+                campaign.tell(items, truth[campaign.pool.rows(items)].tolist())
+                missing -= len(items)
+            pool, labels = campaign.pool, campaign.labels()
+            told = pool.rows(list(labels))
+        seconds = frontier_batches(pool, told, truth)
+        batch = float(np.median(seconds))
+        times = []
+        for _ in range(3):
+            started = time.perf_counter()
+            with home.open("big") as campaign:
+                campaign.ask()
+                times.append(time.perf_counter() - started)
+                campaign.release()
+        again = float(np.median(times))
+    print(
+        f"{len(labels):,} labels ({sum(labels.values()):,} positive): {again:.2f} s, a batch {batch:.2f} s", flush=True
+    )
+    check(
+        f"reopening takes the time of {again / batch:.1f} batches of {BATCH:,} labels (20 at most)", again <= 20 * batch
+    )
+
+
+def frontier_batches(pool: Pool, told: npt.NDArray[np.int64], truth: npt.NDArray[np.bool_]) -> list[float]:
+    """Seconds of each batch: tell what the rows are, find as many again."""
+    frontier = choose_frontier(pool)
+    seconds = []
+    for start in range(0, len(told), BATCH):
+        rows = told[start : start + BATCH]
+        yes = rows[truth[rows]]
+        started = time.perf_counter()
+        frontier.retire(rows)
+        frontier.add(yes, pool.take(yes))
+        frontier.nearest(BATCH)
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="steps,create,reopen", help="parts, by comma")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of the large pool")
+    parser.add_argument("--folder", type=Path, help="where the stores go; default: a temporary folder on this disk")
+    parser.add_argument("--new", nargs=2, type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.new:
+        new(*given.new)
+        return 0
+    parts = given.only.split(",")
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        if "steps" in parts:
+            steps(Path(folder))
+        if "create" in parts:
+            create(Path(folder), given.rows)
+        if "reopen" in parts:
+            reopen(Path(folder), given.rows)
+    return 0 if all(checks) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Beginning a campaign, and going on with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from activecover.campaign._grouping import grouping_of
+from activecover.campaign._proposing import Proposing
+from activecover.errors import InputError, StoreError
+from activecover.learners import LEARNERS, Learner, make_learner
+from activecover.pool import Duplicates, Pool, Vectors
+from activecover.store import FORMAT, Event, Ledger
+
+#: What stands for the hash of vectors where there is none.
+_NOT_KEPT = "not kept"
+DEFAULT_LEARNER = "explore-commit"
+
+
+class Opening(Proposing):
+    """Settings: recorded when a campaign begins, and checked when it is taken up."""
+
+    def _create(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
+        defaults: dict[str, Any] = {
+            "learner": LEARNERS[DEFAULT_LEARNER].versioned,
+            "seed": 0,
+            "explore": 100,
+            "overlap": 1,
+            "forgets": False,
+            "duplicates": None,
+        }
+        chosen = {name: defaults[name] if value is None else value for name, value in settings.items()}
+        marks = self.pool.fingerprint()
+        if chosen["forgets"]:
+            # A hash of all vectors would say something of those that are to be forgotten.
+            marks["vectors"] = _NOT_KEPT
+        created: Event = {
+            "event": "created",
+            "format": FORMAT,
+            "rows": len(self.pool),
+            "pool": marks,
+            "outside": self._outside_fingerprint(),
+            **chosen,
+        }
+        events = [created]
+        if chosen["duplicates"] is not None:
+            events.append(grouping_of(self.pool, Duplicates.from_dict(chosen["duplicates"]), Ledger()))
+        # The learner first: what it refuses must not leave a log behind.
+        self._ledger = Ledger(events)
+        self._begin(created, learner, known)
+        self._own_brain()
+        self._ledger = Ledger()
+        self._write([*events, *({"event": "known", "id": name} for name in dict.fromkeys(known))])
+
+    def _take_up(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
+        self._ledger = Ledger(self.log.read())
+        created = self._ledger.created
+        if created is None:
+            raise StoreError("the label log has no beginning; restore it from a copy")
+        self._check_same(created, settings, known)
+        self._position = len(self.log)
+        self.pool.rows(list(self._ledger.asks))
+        self._begin(created, learner, self._ledger.known)
+        if not self.log.shared:
+            self._own_brain()
+
+    def _check_same(self, created: Event, settings: dict[str, Any], known: Sequence[str]) -> None:
+        if created["rows"] > len(self.pool):
+            raise InputError(f"the label log is of a pool of {created['rows']} rows, this one has {len(self.pool)}")
+        now = self.pool.fingerprint(created["rows"])
+        # An erased row changes the vectors and nothing else: then the ids have to do.
+        parts = ["ids"] if self.pool.withdrawn.any() else ["ids", "vectors"]
+        for part in parts:
+            if created["pool"][part] not in (now[part], _NOT_KEPT):
+                raise InputError(
+                    f"the label log belongs to another pool (its {part} differ): open it with the same file"
+                )
+        if created.get("outside") != self._outside_fingerprint():
+            raise InputError("the label log was made with other known positives from outside: give the same ones")
+        for name, value in settings.items():
+            # Logs of earlier versions do not speak of what they could not do.
+            was = created.get(name, {"overlap": 1, "forgets": False}.get(name))
+            if value is not None and value != was:
+                raise InputError(f"the label log was made with {name} {was!r}, not {value!r}: start a new log")
+        if known and list(dict.fromkeys(known)) != self._ledger.known:
+            raise InputError("the label log was made with other known positives: start a new log")
+
+    def _begin(self, created: Event, learner: Any, known: Sequence[str]) -> None:
+        self.seed: int = created["seed"]
+        self.rule: str = created["learner"]
+        self.pool.rows(known)
+        self._known = {}
+        for place, name in enumerate(dict.fromkeys(known)):
+            self._known.setdefault(self._ledger.groups.first(name), -1 - place)
+        if isinstance(learner, Learner):
+            self._make_learner: Callable[[], Learner] = lambda: learner
+        elif "(" in self.rule:
+            raise InputError(f"the label log was made with a learner of your own: give it again ({self.rule})")
+        else:
+            self._make_learner = lambda: make_learner(self.rule, explore=self._to_explore(created["explore"]))
+        self._explore = created["explore"]
+
+    def _to_explore(self, explore: int | list[int]) -> int | list[int]:
+        """Rows chosen for exploration, each by the row that stands for it."""
+        if isinstance(explore, int) or not len(self._ledger.groups):
+            return explore
+        names = dict.fromkeys(self._ledger.groups.first(self.pool.id(row)) for row in explore)
+        return [int(row) for row in self.pool.rows(list(names))]
+
+    def _outside_fingerprint(self) -> str | None:
+        return None if self._outside is None else self.pool.digest(self._outside)
+
+
+def settings_of(learner: Any, seed: int | None, explore: Any) -> dict[str, Any]:
+    """What was asked for; None stands for 'as the log says'."""
+    name: str | None = None
+    if isinstance(learner, Learner):
+        name = repr(learner)
+    elif learner is not None:
+        name = LEARNERS[learner].versioned
+    explore = learner.explore if isinstance(learner, Learner) else explore
+    if explore is not None:
+        explore = int(explore) if isinstance(explore, int | np.integer) else [int(row) for row in explore]
+    return {"learner": name, "seed": None if seed is None else int(seed), "explore": explore}
+
+
+def encode_outside(pool: Pool, vectors: Any) -> Vectors:
+    try:
+        return pool.encode(vectors)
+    except InputError as wrong:
+        raise InputError(f"known positives from outside: {wrong}") from wrong
