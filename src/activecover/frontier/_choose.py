@@ -20,7 +20,7 @@ from activecover.registry import Entry, Registry
 #: Up to so many dimensions a tree leaves most of the pool untouched at each step.
 TREE_DIMENSIONS = 4
 #: From so many rows on, rotating them once is soon paid back.
-MANY_ROWS = 200_000
+MANY_ROWS = 50_000
 
 FRONTIERS: Registry[Frontier] = Registry("frontier", group="activecover.frontiers")
 FRONTIERS.add(Entry("exact", ExactFrontier, "blocked products, settled exactly; any number of dimensions"))
