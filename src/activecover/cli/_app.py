@@ -16,6 +16,7 @@ from activecover.cli import (
     _demo,
     _find,
     _learners,
+    _people,
     _plan,
     _serve,
     _simulate,
@@ -41,6 +42,7 @@ app.command("find")(_find.find)
 app.command("learners")(_learners.learners)
 app.command("serve")(_serve.serve)
 _campaigns.register(app)
+app.add_typer(_people.app, name="people")
 app.add_typer(_data.app, name="data")
 app.add_typer(_bench.app, name="bench")
 app.add_typer(_plan.app, name="plan")

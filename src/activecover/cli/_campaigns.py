@@ -17,6 +17,7 @@ from activecover.cli import _options as options
 from activecover.cli._show import err, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
 from activecover.home import Home, archive, export_labels, privacy_check, read_answers, restore
+from activecover.intake import is_picture
 
 Name = Annotated[str, typer.Argument(help="The campaign.", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(help="Ids of items.", show_default=False)]
@@ -427,7 +428,8 @@ def _say_counts(campaign: Campaign) -> None:
 
 
 def _panel(item: Item) -> Panel:
-    lines = [f"{name}: {value}" for name, value in item.content.items()] or ["(no contents to show)"]
+    shown = {name: value for name, value in item.content.items() if not is_picture(value)}
+    lines = [f"{name}: {value}" for name, value in shown.items()] or ["(no contents to show)"]
     if item.duplicates:
         lines.append(f"the same: {', '.join(item.duplicates[:5])}{', …' if len(item.duplicates) > 5 else ''}")
     return Panel(Text("\n".join(lines)), title=Text(item.id), subtitle=Text(item.reason), title_align="left")

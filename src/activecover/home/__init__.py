@@ -3,11 +3,16 @@
 from activecover.home._archive import archive, restore
 from activecover.home._exchange import export_labels, read_answers
 from activecover.home._home import Home, default_folder
+from activecover.home._people import ROLES, People, Person, Role
 from activecover.home._privacy import PrivacyReport, privacy_check
 
 __all__ = [
+    "ROLES",
     "Home",
+    "People",
+    "Person",
     "PrivacyReport",
+    "Role",
     "archive",
     "default_folder",
     "export_labels",

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.campaign import Campaign
-from activecover.errors import ActiveCoverError
-from activecover.pool import Pool
+from activecover.campaign import Campaign, Item
+from activecover.errors import ActiveCoverError, StoreError
+from activecover.intake import is_picture
+from activecover.pool import Pool, blocks
 from activecover.stopping import Record, make_rule
 from activecover.store import Ask, Event, Ledger
 from activecover.store._ledger import State
@@ -48,9 +49,56 @@ class Reader:
             return self._ledger, self._position
 
     @property
-    def lock(self) -> threading.RLock:
-        """Held while the ledger is looked at."""
-        return self._lock
+    def mark(self) -> str:
+        """What tells this campaign from another of its name, in every process."""
+        ledger, _ = self.follow()
+        return format(int(1e6 * (ledger.created or {}).get("at", 0)), "x")
+
+    def served(self, name: str, who: str, *, beside: bool = False) -> bool:
+        """Whether someone has or had an item on the table; with ``beside``, or may have seen it beside one."""
+        with self._lock:
+            ledger, _ = self.follow()
+            ask = ledger.asks.get(name)
+            if beside and (name in ledger.known or (ask is not None and ask.state == "positive")):
+                return True
+            if ask is None:
+                return False
+            return who in ask.also or who in ask.opinions or (ask.by == who and ask.state != "open")
+
+    def positives(self) -> npt.NDArray[np.int64]:
+        """The rows that are known to be positive."""
+
+        def find() -> npt.NDArray[np.int64]:
+            names = [ask.id for ask in self._ledger.with_state("positive")] + list(self._ledger.known)
+            rows = self.campaign.pool.rows(names)
+            return rows[~self.campaign.pool.withdrawn[rows]]
+
+        found: npt.NDArray[np.int64] = self._once("positives", find)
+        return found
+
+    def nearest_positive(self, name: str) -> str | None:
+        """The positive that an item is nearest to, found for any item in the same way."""
+        pool, positives = self.campaign.pool, self.positives()
+        row = int(pool.rows([name])[0])
+        others = positives[positives != row]
+        if not len(others) or pool.withdrawn[row]:
+            return None
+        return pool.id(int(others[np.argmin(distances_from(pool, row, others))]))
+
+    def ahead_of_aside(self, name: str) -> Item | None:
+        """What probably comes next when an item is put aside; nothing is leased by it."""
+        pool = self.campaign.pool
+        try:
+            found = self.campaign.learner.propose(1, np.union1d(self.held(), pool.rows([name])))
+        except StoreError:
+            return None  # another process runs the learner
+        if not len(found):
+            return None
+        row, far = int(found.rows[0]), float(found.distances[0])
+        source = "explore" if found.explored else "learner"
+        key = int(found.nearest[0])
+        nearest = pool.id(key) if key >= 0 else None
+        return Item(pool.id(row), pool.content(row), source, None if np.isnan(far) else far, nearest)
 
     def counts(self) -> dict[str, int]:
         """How many items are in which state."""
@@ -100,7 +148,8 @@ class Reader:
         if any(wanted in text.casefold() for text in (ask.id, ask.by, ask.note or "")):
             return True
         row = int(self.campaign.pool.rows([ask.id])[0])
-        return any(wanted in str(value).casefold() for value in self.campaign.pool.content(row).values())
+        values = map(str, self.campaign.pool.content(row).values())
+        return any(wanted in value.casefold() for value in values if not is_picture(value))
 
     def _once(self, what: str, make: Any) -> Any:
         with self._lock:
@@ -176,20 +225,38 @@ def _distances(pool: Pool, asks: list[Ask]) -> Iterator[float | None]:
             yield None
             continue
         rows = pool.rows([ask.id, ask.nearest])
-        far = None if pool.withdrawn[rows].any() else distance_between(pool, int(rows[0]), int(rows[1]))
+        far = None if pool.withdrawn[rows].any() else float(distances_from(pool, int(rows[0]), rows[1:])[0])
         yield None if far is None or not np.isfinite(far) else round(far, 6)
 
 
-def distance_between(pool: Pool, first: int, second: int) -> float:
-    """The distance of two rows by the pool's metric, good enough for a picture."""
-    pair: Any = pool.take([first, second])
-    if pool.kind == "bits":
-        one, other = (np.unpackbits(np.ascontiguousarray(row).view(np.uint8)) for row in pair)
-        union = int((one | other).sum())
-        return 1 - int((one & other).sum()) / union if union else 0.0
-    if pool.kind == "sparse":
-        pair = pair.toarray()
-    return float(np.linalg.norm(np.asarray(pair[0], np.float64) - np.asarray(pair[1], np.float64)))
+def distances_from(pool: Pool, row: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """How far rows lie from one row by the pool's metric, good enough for a picture.
+
+    Examples
+    --------
+    >>> distances_from(Pool([[0.0], [3.0], [1.0]]), 0, np.array([1, 2]))
+    array([3., 1.])
+    """
+    one: Any = pool.take([row])
+    found = np.empty(len(others))
+    for block in blocks(len(others), 8 * pool.dimensions):
+        rest: Any = pool.take(others[block])
+        if pool.kind == "bits":
+            found[block] = _jaccard(one, rest)
+            continue
+        if pool.kind == "sparse":
+            one_dense, rest = np.asarray(one.todense()), np.asarray(rest.todense())
+        else:
+            one_dense = np.asarray(one)
+        found[block] = np.linalg.norm(rest.astype(np.float64) - one_dense, axis=1)
+    return found
+
+
+def _jaccard(one: Any, rest: Any) -> npt.NDArray[np.float64]:
+    """Distances of rows of packed bits."""
+    first, others = (np.unpackbits(np.ascontiguousarray(part).view(np.uint8), axis=1) for part in (one, rest))
+    union = (first | others).sum(axis=1)
+    return np.asarray(1 - (first & others).sum(axis=1) / np.maximum(union, 1))
 
 
 def _words(event: Event) -> str:
