@@ -75,13 +75,16 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
 
 
 @router.get("/campaigns/{name}/ahead", tags=["label"])
-def ahead(one: One, me: Me, id: Annotated[str, Query(description="An item on the table.")]) -> models.Ahead:
+def ahead(
+    one: One,
+    me: Me,
+    id: Annotated[str, Query(description="An item on the table.")],
+    by: Annotated[str, Query(description="Whose table.", max_length=200)] = "me",
+) -> models.Ahead:
     """The next item for each answer, so that it can be shown without waiting; nothing is leased by it."""
+    who = name_of(me, by)
     check_theirs(one, me, id)
-    found = {"yes" if label else "no": item for label, item in one.campaign.ahead(id).items()}
-    if found and (aside := one.reader.ahead_of_aside(id)) is not None:
-        found["aside"] = aside
-    return models.Ahead(**{kind: _view(one, me, item) for kind, item in found.items()})
+    return models.Ahead(**{answer: _view(one, me, item) for answer, item in _following(one, id, who).items()})
 
 
 @router.post("/campaigns/{name}/tell", tags=["label"])
@@ -151,7 +154,19 @@ def frame(one: One, me: Me, id: str) -> Response:
 
 def _view(one: Open, me: Person, item: Item) -> models.ItemView:
     """An item as someone may see it: to annotators all look alike, whyever they were asked for."""
-    return models.ItemView(**one.showcase.item(item, one.reader, blind=not me.may("adjudicator")))
+    return models.ItemView(**one.showcase.item(item, blind=not me.may("adjudicator")))
+
+
+def _following(one: Open, name: str, who: str) -> dict[str, Item]:
+    """What follows each answer to an item, as far as it is known."""
+    if one.reader.on_table(who) > 1:
+        # What someone has besides comes next, whatever the answer.
+        waiting = next(item for item in one.campaign.ask(2, who) if item.id != name)
+        return dict.fromkeys(("yes", "no", "aside"), waiting)
+    found = {"yes" if label else "no": item for label, item in one.campaign.ahead(name).items()}
+    if found and (aside := one.reader.ahead_of_aside(name)) is not None:
+        found["aside"] = aside
+    return found
 
 
 def _items(one: Open, me: Person, found: Sequence[Item]) -> models.Items:

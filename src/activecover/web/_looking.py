@@ -120,7 +120,7 @@ def item(one: One, id: str | None = None, row: Annotated[int | None, Query(ge=0,
 def conflicts(one: One) -> dict[str, Any]:
     """Items on which people disagree, with who said what."""
     found = one.campaign.conflicts()
-    return {"conflicts": [{"item": one.showcase.item(item, one.reader), "opinions": said} for item, said in found]}
+    return {"conflicts": [{"item": one.showcase.item(item), "opinions": said} for item, said in found]}
 
 
 @router.get("/campaigns/{name}/agreement", tags=["look"])
@@ -178,6 +178,7 @@ def _decision(one: Open, ask: Ask) -> dict[str, Any]:
     return {
         "id": ask.id, "state": ask.state, "by": ask.by, "opinions": ask.opinions, "note": ask.note,
         "source": ask.source, "nearest": ask.nearest, "number": ask.number, "content": one.showcase.content(row),
+        "images": one.showcase.images(row),
     }  # fmt: skip
 
 

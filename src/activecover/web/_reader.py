@@ -12,7 +12,7 @@ import numpy.typing as npt
 from activecover.campaign import Campaign, Item
 from activecover.errors import ActiveCoverError, StoreError
 from activecover.intake import is_picture
-from activecover.pool import Pool, blocks
+from activecover.pool import Pool
 from activecover.stopping import Record, make_rule
 from activecover.store import Ask, Event, Ledger
 from activecover.store._ledger import State
@@ -65,25 +65,12 @@ class Reader:
                 return False
             return who in ask.also or who in ask.opinions or (ask.by == who and ask.state != "open")
 
-    def positives(self) -> npt.NDArray[np.int64]:
-        """The rows that are known to be positive."""
-
-        def find() -> npt.NDArray[np.int64]:
-            names = [ask.id for ask in self._ledger.with_state("positive")] + list(self._ledger.known)
-            rows = self.campaign.pool.rows(names)
-            return rows[~self.campaign.pool.withdrawn[rows]]
-
-        found: npt.NDArray[np.int64] = self._once("positives", find)
-        return found
-
-    def nearest_positive(self, name: str) -> str | None:
-        """The positive that an item is nearest to, found for any item in the same way."""
-        pool, positives = self.campaign.pool, self.positives()
-        row = int(pool.rows([name])[0])
-        others = positives[positives != row]
-        if not len(others) or pool.withdrawn[row]:
-            return None
-        return pool.id(int(others[np.argmin(distances_from(pool, row, others))]))
+    def on_table(self, who: str) -> int:
+        """How many items someone has."""
+        with self._lock:
+            ledger, _ = self.follow()
+            shared = ledger.with_state("waiting", "conflict")
+            return sum(ask.by == who for ask in ledger.with_state("leased")) + sum(who in ask.also for ask in shared)
 
     def ahead_of_aside(self, name: str) -> Item | None:
         """What probably comes next when an item is put aside; nothing is leased by it."""
@@ -225,38 +212,20 @@ def _distances(pool: Pool, asks: list[Ask]) -> Iterator[float | None]:
             yield None
             continue
         rows = pool.rows([ask.id, ask.nearest])
-        far = None if pool.withdrawn[rows].any() else float(distances_from(pool, int(rows[0]), rows[1:])[0])
+        far = None if pool.withdrawn[rows].any() else distance_between(pool, int(rows[0]), int(rows[1]))
         yield None if far is None or not np.isfinite(far) else round(far, 6)
 
 
-def distances_from(pool: Pool, row: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """How far rows lie from one row by the pool's metric, good enough for a picture.
-
-    Examples
-    --------
-    >>> distances_from(Pool([[0.0], [3.0], [1.0]]), 0, np.array([1, 2]))
-    array([3., 1.])
-    """
-    one: Any = pool.take([row])
-    found = np.empty(len(others))
-    for block in blocks(len(others), 8 * pool.dimensions):
-        rest: Any = pool.take(others[block])
-        if pool.kind == "bits":
-            found[block] = _jaccard(one, rest)
-            continue
-        if pool.kind == "sparse":
-            one_dense, rest = np.asarray(one.todense()), np.asarray(rest.todense())
-        else:
-            one_dense = np.asarray(one)
-        found[block] = np.linalg.norm(rest.astype(np.float64) - one_dense, axis=1)
-    return found
-
-
-def _jaccard(one: Any, rest: Any) -> npt.NDArray[np.float64]:
-    """Distances of rows of packed bits."""
-    first, others = (np.unpackbits(np.ascontiguousarray(part).view(np.uint8), axis=1) for part in (one, rest))
-    union = (first | others).sum(axis=1)
-    return np.asarray(1 - (first & others).sum(axis=1) / np.maximum(union, 1))
+def distance_between(pool: Pool, first: int, second: int) -> float:
+    """The distance of two rows by the pool's metric, good enough for a picture."""
+    pair: Any = pool.take([first, second])
+    if pool.kind == "bits":
+        one, other = (np.unpackbits(np.ascontiguousarray(row).view(np.uint8)) for row in pair)
+        union = int((one | other).sum())
+        return 1 - int((one & other).sum()) / union if union else 0.0
+    if pool.kind == "sparse":
+        pair = pair.toarray()
+    return float(np.linalg.norm(np.asarray(pair[0], np.float64) - np.asarray(pair[1], np.float64)))
 
 
 def _words(event: Event) -> str:

@@ -15,15 +15,12 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.intake import is_picture, picture_bytes
 from activecover.pool import Pool
-from activecover.web._reader import Reader
 
 _WORD = re.compile(r"[^\W\d_][\w'-]{2,}")
 _FIELD = re.compile(r"\{\{\s*(.+?)\s*\}\}")
 _LONG = 60
 _SAMPLED = 200
 _MOST_TERMS = 40
-#: Why rows are asked for that measure rather than search.
-MEASURING = frozenset({"control", "audit", "insurance"})
 LARGEST_TEMPLATE = 1 << 18
 
 
@@ -47,16 +44,12 @@ class Showcase:
         self.texts = _text_columns(campaign.pool)
         self.smiles = next((name for name in campaign.pool.contents if name.casefold() == "smiles"), None)
 
-    def item(self, item: Item, reader: Reader, *, blind: bool = False) -> dict[str, Any]:
+    def item(self, item: Item, *, blind: bool = False) -> dict[str, Any]:
         """An item with all that the page needs to show it, and its nearest positive beside it.
 
-        Of a ``blind`` view nothing tells why the item was asked for: rows drawn to measure look like those
-        that the learner chose. Those who are not blind see the nearest positive of measured rows too.
+        Of a ``blind`` view no field tells why the item was asked for.
         """
-        nearest = item.nearest
-        if nearest is None and (blind or item.source in MEASURING):
-            nearest = reader.nearest_positive(item.id)
-        beside = self._beside(nearest)
+        beside = self._beside(item.nearest)
         view = self._view(item.id, item.content)
         if beside is not None:
             view["terms"] = self._shared_terms(item.content, beside["content"])
@@ -80,6 +73,10 @@ class Showcase:
     def content(self, row: int) -> dict[str, Any]:
         """What stands in a row's columns, with addresses for pictures."""
         return self._plain(self.campaign.pool.id(row), self.campaign.pool.content(row))
+
+    def images(self, row: int) -> list[str]:
+        """Which columns of a row hold pictures."""
+        return [column for column, value in self.campaign.pool.content(row).items() if is_picture(value)]
 
     def image(self, row: int, column: str) -> tuple[bytes, str]:
         """The picture in a column of a row, and what kind it is."""
