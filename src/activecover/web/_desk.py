@@ -7,6 +7,7 @@ import secrets
 import shutil
 import threading
 import time
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path, PurePath
 from typing import Any
@@ -33,6 +34,8 @@ _ID = re.compile(r"^(id|key|uid|.*[_ ]id)$", re.IGNORECASE)
 _LABEL = re.compile(r"^(label.*|class|target|included|y)$", re.IGNORECASE)
 _PREVIEWED = 8
 _LONGEST_PREVIEW = 400
+#: A file may unpack to so many bytes, or to so many times its size; what is beyond was made to fill a disk.
+_SURELY_FINE, _MOST_PACKED = 1 << 28, 100
 
 
 class Open:
@@ -206,9 +209,12 @@ class Desk:
 
     def _upload_path(self, upload: str) -> Path:
         # The names are ours: nothing else can be one, and no path can be made of it.
-        if not _UPLOAD.fullmatch(upload) or not (self._uploads / upload).is_file():
+        path = self._uploads / upload
+        if not _UPLOAD.fullmatch(upload) or not path.is_file():
             raise missing("there is no such upload: send the file again")
-        return self._uploads / upload
+        if path.suffix in (".zip", ".npz"):
+            _check_unpacked(path)
+        return path
 
     def _sweep(self) -> None:
         for path in self._uploads.iterdir():
@@ -230,6 +236,17 @@ class Desk:
 def _preview(value: Any) -> str:
     text = as_text(value)
     return text if is_picture(text) else text[:_LONGEST_PREVIEW]
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse a small file that becomes a huge one."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(part.file_size for part in packed.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError) as wrong:
+        raise InputError(f"the file is not a whole zip file ({wrong})") from wrong
+    if size > max(_SURELY_FINE, _MOST_PACKED * path.stat().st_size):
+        raise Problem(f"the file unpacks to {size:,} bytes, far more than it has: too large", 413)
 
 
 class _without:

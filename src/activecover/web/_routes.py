@@ -28,6 +28,7 @@ def problems(**texts: str) -> dict[int | str, dict[str, Any]]:
 
 
 RESPONSES = problems(
+    _400="The body is no text",
     _401="No token, or a wrong one",
     _403="Not for this role, or asked for by a page of another site",
     _404="No such campaign",
