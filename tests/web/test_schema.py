@@ -69,7 +69,7 @@ def try_out(operation, seen):
         case = data.draw(operation.as_strategy(generation_mode=mode))
         lifelike(data, case)
         seen[operation.label] += 1
-        case.call_and_validate(checks=CHECKS, timeout=120)
+        case.call_and_validate(checks=CHECKS, timeout=600)
 
     check()
 
