@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from _page import write_parts
-
 from activecover.stopping import Rule, make_rule, standard_rules
 from activecover.testing import RANKINGS, Coverage, measure_coverage
 
