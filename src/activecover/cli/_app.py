@@ -12,6 +12,7 @@ import typer
 from activecover.cli import (
     _bench,
     _campaigns,
+    _certify,
     _data,
     _demo,
     _find,
@@ -43,6 +44,7 @@ app.command("learners")(_learners.learners)
 app.command("serve")(_serve.serve)
 _campaigns.register(app)
 app.add_typer(_people.app, name="people")
+_certify.register(app)
 app.add_typer(_data.app, name="data")
 app.add_typer(_bench.app, name="bench")
 app.add_typer(_plan.app, name="plan")

@@ -5,6 +5,7 @@ from activecover.home._exchange import export_labels, read_answers
 from activecover.home._home import Home, default_folder
 from activecover.home._people import ROLES, People, Person, Role
 from activecover.home._privacy import PrivacyReport, privacy_check
+from activecover.home._verify import read_certificate, verify_with_archive, verify_with_campaign
 
 __all__ = [
     "ROLES",
@@ -18,5 +19,8 @@ __all__ = [
     "export_labels",
     "privacy_check",
     "read_answers",
+    "read_certificate",
     "restore",
+    "verify_with_archive",
+    "verify_with_campaign",
 ]

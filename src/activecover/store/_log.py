@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from activecover.errors import InputError, StoreError
-from activecover.store._chain import START, first_break, head_of, link
+from activecover.store._chain import START, first_break, head_of, heads, link
 
 try:
     import fcntl
@@ -280,18 +280,31 @@ def encode(position: int, event: Mapping[str, Any]) -> bytes:
         raise InputError(f"event {event.get('event')!r} cannot be kept as JSON: {wrong}") from wrong
 
 
+def lines_of(events: Iterable[Event]) -> bytes:
+    """Events as the lines of a label log, each with the hash of itself and all before it."""
+    every = list(events)
+    return b"".join(encode_chained(event, head) + b"\n" for event, head in zip(every, heads(every), strict=True))
+
+
+def events_of(path: Path, name: str | None = None) -> list[Event]:
+    """The events of a file of such lines, which is ``name`` to people; one that was changed is refused."""
+    events, kept = parse_lines(name or path, path.read_bytes().splitlines())
+    _checked_head(name or path, events, kept)
+    return events
+
+
 def encode_chained(event: Event, head: str) -> bytes:
     """One numbered event as a line, with the hash of itself and all before it."""
     return json.dumps({**event, "chain": head}, ensure_ascii=False, allow_nan=False).encode()
 
 
-def parse_lines(path: Path, lines: Sequence[bytes]) -> tuple[list[Event], list[str | None]]:
+def parse_lines(path: Path | str, lines: Sequence[bytes]) -> tuple[list[Event], list[str | None]]:
     """The events of lines, and the hashes kept with them."""
     events = [_parse(path, number, line) for number, line in enumerate(lines)]
     return events, [event.pop("chain", None) for event in events]
 
 
-def _checked_head(path: Path, events: Sequence[Event], kept: Sequence[str | None]) -> str:
+def _checked_head(path: Path | str, events: Sequence[Event], kept: Sequence[str | None]) -> str:
     broken = first_break(events, kept)
     if broken is not None:
         raise StoreError(
@@ -302,7 +315,7 @@ def _checked_head(path: Path, events: Sequence[Event], kept: Sequence[str | None
     return (kept[-1] if kept else START) or head_of(events)
 
 
-def _parse(path: Path, number: int, line: bytes) -> Event:
+def _parse(path: Path | str, number: int, line: bytes) -> Event:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError) as wrong:
