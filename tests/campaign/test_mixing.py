@@ -31,7 +31,7 @@ def make_pool(rows: int = ROWS, seed: int = 0) -> tuple[Pool, dict[str, bool]]:
     random = np.random.default_rng(seed)
     positives = rows // 6
     vectors = random.normal(size=(rows, 2)) * 5
-    vectors[:positives] = random.normal(size=(positives, 2)) + [4, 4]
+    vectors[:positives] = random.normal(size=(positives, 2)) + 4
     names = [f"item {row}" for row in range(rows)]
     return Pool(vectors, ids=names), {name: row < positives for row, name in enumerate(names)}
 
@@ -77,7 +77,7 @@ def test_a_control_label_steers_nothing_until_the_learner_proposes_its_row(seed:
     first = Campaign(pool, explore=10, seed=seed, certify=rule)
     work(first, truth, 60)
     hidden = [ask.id for ask in first._ledger.asks.values() if ask.hidden]
-    other = {**truth, **{name: flip for name, flip in zip(hidden, flips, strict=False)}}
+    other = {**truth, **dict(zip(hidden, flips, strict=False))}
     second = Campaign(pool, explore=10, seed=seed, certify=rule)
     work(second, other, 60)
     assert review(first) == review(second)
@@ -303,9 +303,7 @@ def test_insurance_finds_a_component_that_the_learner_would_reach_last() -> None
     """Reduced; ``benchmarks/insurance.py`` makes 400 runs of it."""
     component, share, runs = 20, 0.2, 40
     random = np.random.default_rng(0)
-    vectors = np.concatenate(
-        [random.normal(size=(380, 2)), random.normal(size=(component, 2)) * 0.1 + [1000.0, 0.0]]
-    )
+    vectors = np.concatenate([random.normal(size=(380, 2)), random.normal(size=(component, 2)) * 0.1 + [1000.0, 0.0]])
     pool = Pool(vectors)
     far = set(pool.ids[380:])
     costs = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def certify(
         "learner": created["learner"],
         "seed": created["seed"],
         "known": len(ledger.known),
-        "until": events[-1].get("at"),
+        "until": _moment(events[-1].get("at")),
         "events": len(events),
         "head": head_of(events),
     }
@@ -186,8 +187,14 @@ def _statement(content: Mapping[str, Any]) -> list[str]:
         f"Pool: {pool['rows']:,} rows, {content['known']:,} of them known beforehand; ids {pool['ids']}, "
         f"vectors {pool['vectors']}.",
         f"Learner {content['learner']}, seed {content['seed']}.",
-        f"Log: {content['events']:,} events, head {content['head']}.",
+        f"Log: {content['events']:,} events until {content['until']}, head {content['head']}.",
     ]
+
+
+def _moment(at: float | None) -> str | None:
+    if at is None:
+        return None
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat(timespec="seconds")
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from activecover.campaign import Campaign, check_certificate
-from activecover.errors import InputError
+from activecover.errors import ActiveCoverError, InputError
 from activecover.home._archive import restore
 from activecover.home._home import Home
 
@@ -28,12 +28,13 @@ def verify_with_archive(document: Any, archive: Path) -> list[str]:
 
     Nothing is kept of the archive, and no other campaign is looked at.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="activecover-") as folder,
-        Home(folder) as home,
-        home.open(restore(home, archive)) as campaign,
-    ):
-        return verify_with_campaign(document, campaign)
+    with tempfile.TemporaryDirectory(prefix="activecover-") as folder, Home(folder) as home:
+        name = restore(home, archive)
+        try:
+            with home.open(name) as campaign:
+                return verify_with_campaign(document, campaign)
+        except ActiveCoverError as wrong:
+            raise type(wrong)(str(wrong).replace(f"{home.store} ({name})", str(archive))) from wrong
 
 
 def verify_with_campaign(document: Any, campaign: Campaign) -> list[str]:
