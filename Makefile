@@ -95,11 +95,11 @@ $(STAMPS)/plot $(STAMPS)/test $(STAMPS)/check: $(STAMPS)/%: pyproject.toml $(CON
 
 # A browser for the tests of the page, and strace for those of what reaches the disk: installed where we may.
 $(STAMPS)/system: | $(STAMPS)/venv
-	@if test "$$(id -u)" = 0 && command -v apt-get >/dev/null && ! { command -v chromium && command -v chromedriver \
+	@if test "$$(id -u)" = 0 && command -v apt-get >/dev/null && ! { command -v chromium \
 		&& command -v strace; } >/dev/null; then \
-		echo "installing chromium, chromium-driver and strace"; \
+		echo "installing chromium and strace"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends \
-			chromium chromium-driver strace >/dev/null; \
+			chromium strace >/dev/null; \
 	fi
 	@touch $@
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activecover.errors import InputError, StoreError
-from activecover.store import EventLog, JsonlLog, MemoryLog, open_log
+from activecover.store import EventLog, JsonlLog, MemoryLog, heads, open_log
 
 EVENTS = [{"event": "told", "id": name, "label": 1} for name in ("a", "bé", "c\nd", 'e"f')]
 
@@ -76,7 +76,9 @@ def test_reopen(path: Path) -> None:
         log.append(EVENTS[2:])
     with JsonlLog(path) as log:
         assert list(log.read()) == numbered(EVENTS)
-    assert [json.loads(line) for line in path.read_text("utf-8").splitlines()] == numbered(EVENTS)
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [line.pop("chain") for line in lines] == list(heads(numbered(EVENTS)))
+    assert lines == numbered(EVENTS)
 
 
 def test_an_empty_file_is_an_empty_log(path: Path) -> None:

@@ -1,8 +1,8 @@
-"""A server that the tests of a module share."""
+"""A server and a browser that the tests of a module share."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -19,3 +19,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Any, None, Non
     running = ThreadServer(folder)
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any, None, None]:
+    from browsing import launch, playwright
+
+    with playwright.sync_playwright() as driver:
+        opened = launch(driver)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Generator[Callable[..., Any], None, None]:
+    """Lets someone come to a server with a browser of their own."""
+    from browsing import Visitor
+
+    visitors: list[Any] = []
+
+    def come(url: str, **settings: Any) -> Any:
+        visitors.append(Visitor(browser, url, **settings))
+        return visitors[-1]
+
+    yield come
+    for visitor in visitors:
+        visitor.close()

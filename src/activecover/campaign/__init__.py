@@ -1,9 +1,20 @@
 """Live campaigns: ask for items by id, tell what they are, and never ask in vain."""
 
 from activecover.campaign._campaign import Campaign
+from activecover.campaign._certificate import Certificate, certify, check_certificate
 from activecover.campaign._doubting import Suspicion
 from activecover.campaign._forgetting import UNDO_WINDOW
 from activecover.campaign._items import Item, Status
 from activecover.campaign._opening import DEFAULT_LEARNER
 
-__all__ = ["DEFAULT_LEARNER", "UNDO_WINDOW", "Campaign", "Item", "Status", "Suspicion"]
+__all__ = [
+    "DEFAULT_LEARNER",
+    "UNDO_WINDOW",
+    "Campaign",
+    "Certificate",
+    "Item",
+    "Status",
+    "Suspicion",
+    "certify",
+    "check_certificate",
+]

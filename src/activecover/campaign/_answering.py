@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from activecover.campaign._asking import Asking
 from activecover.campaign._checks import check_person, sequence, yes_or_no
 from activecover.campaign._items import Item
+from activecover.campaign._mixing import Mixing
 from activecover.errors import InputError, check_count
 from activecover.store import Ask, Event
 
 
-class Answering(Asking):
+class Answering(Mixing):
     """Labels, and all that can be said of an item instead."""
 
     def tell(

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from activecover.campaign._certifying import Certifying
 from activecover.campaign._checks import check_person
-from activecover.campaign._items import Item
-from activecover.campaign._proposing import Proposing
+from activecover.campaign._items import BLIND, Item
 from activecover.errors import InputError, StoreError
 from activecover.frontier import NO_KEY
 from activecover.learners import Proposal
 from activecover.store import Ask, Event, Ready, SqlLog
 
 
-class Asking(Proposing):
+class Asking(Certifying):
     """Leases of items to people."""
 
     def ask(self, k: int = 1, by: str = "me") -> list[Item]:
@@ -79,14 +79,13 @@ class Asking(Proposing):
     def _lease_new(self, k: int, by: str) -> list[Ask] | None:
         """Lease up to ``k`` items that nobody has; None where they have to be waited for."""
         events = self._second_opinions(k, by)
-        missing = k - len(events)
-        if missing:
-            proposed = self._propose(missing, by)
-            if proposed is None and not events:
-                return None
-            events += proposed or []
         self._write(events)
         asks = [self._ledger.asks[event["id"]] for event in events]
+        if len(asks) < k:
+            proposed = self._lease_proposed(k - len(asks), by)
+            if proposed is None and not asks:
+                return None
+            asks += proposed or []
         self._awaited = None
         if len(asks) == 1 and self._think_ahead:
             held = self._held()
@@ -111,7 +110,7 @@ class Asking(Proposing):
     def _shared(self, asks: Sequence[Ask], by: str) -> list[Event]:
         return [{"event": "shared", "id": ask.id, "by": by, "expires": self._expiry()} for ask in asks]
 
-    def _propose(self, k: int, by: str) -> list[Event] | None:
+    def _lease_proposed(self, k: int, by: str) -> list[Ask] | None:
         """Lease what the learner proposes; None where another process runs it and has nothing ready."""
         brain = self._own_brain()
         if brain is not None:
@@ -125,7 +124,8 @@ class Asking(Proposing):
                 return None
         if len(events) < k and self._unasked() - len(events) <= 0:
             events += self._second_round(k - len(events), by, len(events))
-        return events
+        self._write(events)
+        return [self._ledger.asks[event["id"]] for event in events]
 
     def _take_ready(self, log: SqlLog, k: int) -> list[Ready]:
         """Proposals of the brain that are fresh enough: with so many people, each may miss one label of each other."""
@@ -140,12 +140,12 @@ class Asking(Proposing):
         ask = self._ledger.asks.get(name)
         if self._ledger.groups.first(name) != name:
             return True
-        return (ask is not None and ask.state != "open") or bool(self.pool.withdrawn[self.pool.rows([name])[0]])
+        # A control row is taken, but the brain must come to know that its learner has come by it.
+        taken = ask is not None and ask.state != "open" and not ask.hidden
+        return taken or bool(self.pool.withdrawn[self.pool.rows([name])[0]])
 
     def _events_of(self, proposal: Proposal, by: str) -> list[Event]:
-        names = [self.pool.id(row) for row in proposal.rows.tolist()]
-        for place, name in enumerate(names):
-            self._why[name] = (float(proposal.distances[place]), int(proposal.nearest[place]))
+        self._remember_why(proposal)
         return self._events_of_ready(self._ready_of(proposal), by)
 
     def _events_of_ready(self, proposals: Sequence[Ready], by: str) -> list[Event]:
@@ -201,6 +201,8 @@ class Asking(Proposing):
 
     def _allowance(self) -> int:
         """How many more items the limits let us ask for."""
+        if self._certified() is not None:
+            return 0
         found = self._found()
         if self.target is not None and found >= self.target:
             return 0
@@ -224,6 +226,8 @@ class Asking(Proposing):
 
     def _item(self, ask: Ask) -> Item:
         row = int(self.pool.rows([ask.id])[0])
+        if self._is_blind():
+            return Item(ask.id, self.pool.content(row), BLIND)
         distance = self._why.get(ask.id, (float("nan"), NO_KEY))[0]
         nearest = self._nearest_of(ask.id) or ask.nearest
         far = None if np.isnan(distance) else distance

@@ -10,8 +10,10 @@ import numpy as np
 
 from activecover.campaign._brain import Brain
 from activecover.campaign._grouping import erased_duplicates, grouping_of
+from activecover.campaign._mixer import Mixer
 from activecover.learners import Learner
 from activecover.pool import Duplicates, Pool, StoredPool, Vectors
+from activecover.stopping import Assessment, Rule
 from activecover.store import Event, EventLog, Ledger
 
 
@@ -46,6 +48,12 @@ class Book:
         self._known: dict[str, int] = {}
         self._explore: int | list[int] = 0
         self._make_learner: Callable[[], Learner]
+        #: What is to be certified, and what decides where asks come from where not all are the learner's.
+        self._promise: Rule | None = None
+        self._mixer: Mixer | None = None
+        #: What was said last, and at which position; how many labels there were at the last look, and the bound then.
+        self._assessed: tuple[int, Assessment] | None = None
+        self._looked: tuple[int, float] | None = None
         self._lock = threading.RLock()
         self._note: str | None = None
         #: How far from which positive an item was when it was proposed.
@@ -123,6 +131,7 @@ class Book:
         if self._stale:
             self._ledger = Ledger(self.log.read())
             self._position, self._stale = len(self.log), False
+            self._assessed = self._looked = None
             self._changed.update(dict.fromkeys([*self._known, *self._ledger.asks]))
             if self._brain is not None:
                 self._brain.follow_all(self._ledger)

@@ -102,6 +102,9 @@ class Brain:
         if name in self._known:
             return self._known[name], True, True, ledger.groups.members(name)
         ask = ledger.asks.get(name)
-        if ask is None or not ask.settled:
+        # A control row is hidden until the learner itself comes by it, and then stands where it did.
+        if ask is None or not ask.settled or ask.hidden:
             return None
-        return ask.number, ask.state == "positive", ask.source == "explore", ledger.groups.members(name)
+        number = ask.number if ask.reached is None else ask.reached
+        sampled = (ask.reached_by or ask.source) == "explore"
+        return number, ask.state == "positive", sampled, ledger.groups.members(name)

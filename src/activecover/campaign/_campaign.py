@@ -10,11 +10,13 @@ from typing import Any
 
 from activecover.campaign._foreseeing import Foreseeing
 from activecover.campaign._forgetting import Forgetting
-from activecover.campaign._opening import Opening, encode_outside, settings_of
+from activecover.campaign._mixer import check_share
+from activecover.campaign._opening import Opening, encode_outside, promise_of, settings_of
 from activecover.campaign._reading import Reading
 from activecover.errors import ActiveCoverError, InputError, check_count
 from activecover.learners import Learner
 from activecover.pool import Duplicates, Pool
+from activecover.stopping import Rule
 from activecover.store import EventLog, open_log
 
 DEFAULT_LEARNER = "explore-commit"
@@ -57,6 +59,12 @@ class Campaign(Opening, Foreseeing, Reading, Forgetting):
     duplicates : Duplicates, optional
         What makes two items one; then a group of them is asked for once and labelled together. By default
         every item is asked for by itself.
+    certify : Rule or str, optional
+        What to certify before the campaign ends: a valid rule, or ``0.95@0.95`` for recall .95 with confidence
+        .95 by a blind control sample. The draws that the rule needs are mixed into what people see.
+    insure : float, optional
+        Share of the asks that are drawn uniformly for as long as the campaign goes on, so that a group of positives
+        far from all others is found in the end.
     patience : float
         Seconds to wait for proposals from the process that runs the learner, where that is another one.
     clock : callable
@@ -92,6 +100,8 @@ class Campaign(Opening, Foreseeing, Reading, Forgetting):
         overlap: int | None = None,
         forgets: bool = False,
         duplicates: Duplicates | None = None,
+        certify: Rule | str | None = None,
+        insure: float | None = None,
         patience: float = 60.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -111,6 +121,8 @@ class Campaign(Opening, Foreseeing, Reading, Forgetting):
             "overlap": overlap,
             "forgets": forgets or None,
             "duplicates": None if duplicates is None else duplicates.as_dict(),
+            "certify": promise_of(certify),
+            "insure": check_share(insure),
         }
         super().__init__(
             pool,

@@ -35,7 +35,9 @@ class Forgetting(Book):
         """Negatives that nobody will undo: decided before the last ``window`` decisions, and not forgotten yet."""
         with self._turn():
             late = set(self._ledger.last_decisions(window, None))
-            asks = [ask for ask in self._ledger.with_state("negative") if ask.id not in late]
+            # A learner that has not come by a control row yet must find it as it finds all others.
+            final = [ask for ask in self._ledger.with_state("negative") if not ask.hidden]
+            asks = [ask for ask in final if ask.id not in late]
             names = [name for ask in asks for name in self._ledger.groups.members(ask.id)]
             return [name for name in names if name not in self._ledger.forgotten]
 
@@ -52,7 +54,8 @@ class Forgetting(Book):
         if not self._forgets():
             return
         negatives = self._ledger.count("negative") + self._ledger.duplicates("negative")
-        if negatives - len(self._ledger.forgotten) >= 2 * UNDO_WINDOW and self.final_negatives():
+        kept = len(self._ledger.forgotten) + self._ledger.hidden
+        if negatives - kept >= 2 * UNDO_WINDOW and self.final_negatives():
             self.forget()
 
     def _forget_at_the_end(self) -> None:

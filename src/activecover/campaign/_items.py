@@ -5,6 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+_REASONS = {
+    "explore": "drawn at random",
+    "insurance": "drawn at random",
+    "audit": "drawn at random",
+    "control": "drawn at random",
+    "given": "given by you",
+    "blind": "not said in this campaign: some items are controls",
+}
+#: Stands for where an item comes from where nobody who labels may know.
+BLIND = "blind"
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -24,7 +35,7 @@ class Item:
         if self.nearest is not None:
             far = "" if self.distance is None else f" (distance {self.distance:.4g})"
             return f"nearest to {self.nearest}{far}"
-        return {"explore": "drawn at random", "given": "given by you"}.get(self.source, "ranked highest by the learner")
+        return _REASONS.get(self.source, "ranked highest by the learner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,8 @@ class Status:
     duplicates: int = 0
     #: Positives that deserve a second look.
     suspicious: int = 0
+    certificate: str | None = None
+    insurance: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

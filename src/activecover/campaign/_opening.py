@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from activecover.campaign._grouping import grouping_of
+from activecover.campaign._mixer import Mixer
 from activecover.campaign._proposing import Proposing
 from activecover.errors import InputError, StoreError
 from activecover.learners import LEARNERS, Learner, make_learner
 from activecover.pool import Duplicates, Pool, Vectors
+from activecover.stopping import Rule, check_levels, parse_guarantee, rule_from, rule_settings, valid_rules
 from activecover.store import FORMAT, Event, Ledger
 
 #: What stands for the hash of vectors where there is none.
@@ -30,6 +33,8 @@ class Opening(Proposing):
             "overlap": 1,
             "forgets": False,
             "duplicates": None,
+            "certify": None,
+            "insure": None,
         }
         chosen = {name: defaults[name] if value is None else value for name, value in settings.items()}
         marks = self.pool.fingerprint()
@@ -62,7 +67,7 @@ class Opening(Proposing):
         self._check_same(created, settings, known)
         self._position = len(self.log)
         self.pool.rows(list(self._ledger.asks))
-        self._begin(created, learner, self._ledger.known)
+        self._begin(created, learner, list(self._ledger.known))
         if not self.log.shared:
             self._own_brain()
 
@@ -84,7 +89,7 @@ class Opening(Proposing):
             was = created.get(name, {"overlap": 1, "forgets": False}.get(name))
             if value is not None and value != was:
                 raise InputError(f"the label log was made with {name} {was!r}, not {value!r}: start a new log")
-        if known and list(dict.fromkeys(known)) != self._ledger.known:
+        if known and list(dict.fromkeys(known)) != list(self._ledger.known):
             raise InputError("the label log was made with other known positives: start a new log")
 
     def _begin(self, created: Event, learner: Any, known: Sequence[str]) -> None:
@@ -101,6 +106,10 @@ class Opening(Proposing):
         else:
             self._make_learner = lambda: make_learner(self.rule, explore=self._to_explore(created["explore"]))
         self._explore = created["explore"]
+        self._promise = None if created.get("certify") is None else rule_from(created["certify"])
+        self._mixer = Mixer.of(self.pool, created, self._promise)
+        # What follows an item is not for the learner alone to say.
+        self._think_ahead = self._think_ahead and self._mixer is None
 
     def _to_explore(self, explore: int | list[int]) -> int | list[int]:
         """Rows chosen for exploration, each by the row that stands for it."""
@@ -124,6 +133,18 @@ def settings_of(learner: Any, seed: int | None, explore: Any) -> dict[str, Any]:
     if explore is not None:
         explore = int(explore) if isinstance(explore, int | np.integer) else [int(row) for row in explore]
     return {"learner": name, "seed": None if seed is None else int(seed), "explore": explore}
+
+
+def promise_of(certify: Rule | str | None) -> dict[str, Any] | None:
+    """What is to be certified, as the log keeps it."""
+    if certify is None:
+        return None
+    rule = parse_guarantee(certify) if isinstance(certify, str) else certify
+    if not rule.valid:
+        raise InputError(f"{rule.name} proves nothing: choose one of {', '.join(valid_rules())}")
+    check_levels(rule.target, rule.confidence)
+    kept: dict[str, Any] = json.loads(json.dumps(rule_settings(rule)))
+    return kept
 
 
 def encode_outside(pool: Pool, vectors: Any) -> Vectors:

@@ -60,9 +60,8 @@ class Proposing(Book):
         with self._turn(lasting=False):
             brain = self._own_brain()
             if brain is not None:
-                proposal = brain.propose(asked + 2 * self._ledger.active(), self._held())
-                for place, row in enumerate(proposal.rows.tolist()):
-                    self._why[self.pool.id(row)] = (float(proposal.distances[place]), int(proposal.nearest[place]))
+                proposal = brain.propose(asked + 2 * self._ledger.active(), self._held_from_learner())
+                self._remember_why(proposal)
                 log.put_ready(self._ready_of(proposal))
             return self._ledger.changes
 
@@ -85,6 +84,10 @@ class Proposing(Book):
             )
         return found
 
+    def _remember_why(self, proposal: Proposal) -> None:
+        for place, row in enumerate(proposal.rows.tolist()):
+            self._why[self.pool.id(row)] = (float(proposal.distances[place]), int(proposal.nearest[place]))
+
     def _recorded_nearest(self, name: str) -> str | None:
         """What the log may say of why an item was asked for: nothing, where negatives are to be forgotten."""
         return None if (self._ledger.created or {}).get("forgets") else self._nearest_of(name)
@@ -101,13 +104,20 @@ class Proposing(Book):
 
     def _held(self) -> npt.NDArray[np.int64]:
         """The rows that nobody may be asked for now."""
-        held = self._on_hold()
-        return np.concatenate([held, self._stood_for()]) if len(self._ledger.groups) else held
+        return self._with_duplicates(self._on_hold())
+
+    def _held_from_learner(self) -> npt.NDArray[np.int64]:
+        """The rows that the learner may not propose: of control rows it must not know that somebody has them."""
+        held = self._ledger.with_state("leased", "skipped", "unsure", "waiting", "conflict")
+        return self._with_duplicates(self.pool.rows([ask.id for ask in held if not ask.hidden]))
 
     def _on_hold(self) -> npt.NDArray[np.int64]:
         """The rows that someone has, or has put aside."""
         held = self._ledger.with_state("leased", "skipped", "unsure", "waiting", "conflict")
         return self.pool.rows([ask.id for ask in held])
+
+    def _with_duplicates(self, held: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.concatenate([held, self._stood_for()]) if len(self._ledger.groups) else held
 
     def _stood_for(self) -> npt.NDArray[np.int64]:
         """The rows that are never asked for themselves, as a duplicate of theirs is."""

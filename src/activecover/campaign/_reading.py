@@ -43,12 +43,14 @@ class Reading(Doubting):
                 conflicts=ledger.count("conflict"),
                 duplicates=sum(doubles),
                 suspicious=self._suspects(),
+                certificate=self._promise_in_words(),
+                insurance=None if self._mixer is None else self.missed_component().sentence(),
             )
 
     def _phase(self) -> str:
         brain = self._own_brain()
         if brain is not None:
-            return "explore" if brain.learner.exploring(self._held()) else "commit"
+            return "explore" if brain.learner.exploring(self._held_from_learner()) else "commit"
         found = self._ledger.count("positive") + len(self._known) + (self._outside is not None)
         wanted = self._explore if isinstance(self._explore, int) else len(self._explore)
         drawn = sum(ask.source == "explore" for ask in self._ledger.asks.values())
@@ -57,6 +59,8 @@ class Reading(Doubting):
     def _stopped(self) -> str | None:
         found = self._ledger.count("positive") + self._ledger.duplicates("positive")
         labelled = self._ledger.count("positive", "negative")
+        if self._promise is not None and (bound := self._certified()) is not None:
+            return f"certified: recall at least {bound:.4g} with confidence {self._promise.confidence:g}"
         if self.target is not None and found >= self.target:
             return f"target reached: {found} positives found"
         if self.budget is not None and labelled >= self.budget:

@@ -12,10 +12,12 @@ import typer
 from activecover.cli import (
     _bench,
     _campaigns,
+    _certify,
     _data,
     _demo,
     _find,
     _learners,
+    _people,
     _plan,
     _serve,
     _simulate,
@@ -41,6 +43,8 @@ app.command("find")(_find.find)
 app.command("learners")(_learners.learners)
 app.command("serve")(_serve.serve)
 _campaigns.register(app)
+app.add_typer(_people.app, name="people")
+_certify.register(app)
 app.add_typer(_data.app, name="data")
 app.add_typer(_bench.app, name="bench")
 app.add_typer(_plan.app, name="plan")

@@ -17,6 +17,8 @@ from activecover.cli import _options as options
 from activecover.cli._show import err, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
 from activecover.home import Home, archive, export_labels, privacy_check, read_answers, restore
+from activecover.intake import is_picture
+from activecover.stopping import parse_guarantee
 
 Name = Annotated[str, typer.Argument(help="The campaign.", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(help="Ids of items.", show_default=False)]
@@ -67,6 +69,15 @@ def new(
     ] = None,
     budget: Annotated[int | None, typer.Option("--budget", min=1, help="Most labels to ask for.")] = None,
     target: Annotated[int | None, typer.Option("--target", min=1, help="Stop after so many positives.")] = None,
+    certify: Annotated[
+        str | None, typer.Option("--certify", help="Recall and confidence to certify, as in 0.95@0.95.")
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option("--rule", help="By which rule; default: qbcb, a blind control sample.")
+    ] = None,
+    insure: Annotated[
+        float | None, typer.Option("--insure", help="Share of the asks that stay random draws, such as 0.1.")
+    ] = None,
     forget_negatives: Annotated[
         bool, typer.Option("--forget-negatives", help="Overwrite what turns out negative.")
     ] = False,
@@ -81,12 +92,16 @@ def new(
     json: options.Json = False,
 ) -> int:
     """Begin a campaign on a file."""
+    if rule is not None and certify is None:
+        raise InputError("--rule says how to certify: say what with --certify, as in 0.95@0.95")
+    promise = None if certify is None else parse_guarantee(certify, rule or "qbcb")
     with Home(home, store) as place:
         campaign = place.new(
             name, pool, embed=embed, columns=options.split_names(columns), id_column=id_col, label_column=label_col,
             show=options.split_names(show), metric=metric, header=not no_header, forget_negatives=forget_negatives,
             lease=lease, budget=budget, target=target, learner=learner, explore=explore, known=known or (), seed=seed,
             overlap=overlap, duplicates=_duplicates(duplicates), same=options.split_names(same),
+            certify=promise, insure=insure,
         )  # fmt: skip
         with campaign:
             if json:
@@ -427,7 +442,8 @@ def _say_counts(campaign: Campaign) -> None:
 
 
 def _panel(item: Item) -> Panel:
-    lines = [f"{name}: {value}" for name, value in item.content.items()] or ["(no contents to show)"]
+    shown = {name: value for name, value in item.content.items() if not is_picture(value)}
+    lines = [f"{name}: {value}" for name, value in shown.items()] or ["(no contents to show)"]
     if item.duplicates:
         lines.append(f"the same: {', '.join(item.duplicates[:5])}{', …' if len(item.duplicates) > 5 else ''}")
     return Panel(Text("\n".join(lines)), title=Text(item.id), subtitle=Text(item.reason), title_align="left")

@@ -26,7 +26,7 @@ def serve(
         typer.Option(
             "--token",
             envvar="ACTIVECOVER_TOKEN",
-            help="What clients must bring along; made and shown where it is needed.",
+            help="What makes an owner of whoever brings it along; see also: activecover people.",
         ),
     ] = None,
     lease: Annotated[
@@ -36,6 +36,10 @@ def serve(
         list[str] | None,
         typer.Option("--name", help="A name by which a proxy's visitors know this server; may be repeated."),
     ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that share the work.")] = 1,
+    upload_limit: Annotated[
+        int, typer.Option("--upload-limit", min=1, max=1 << 20, help="Largest file that may be sent, in MB.")
+    ] = 4096,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> int:
     """Serve the page and the HTTP API."""
@@ -45,6 +49,7 @@ def serve(
     with Home(home, store) as place:
         run(
             place, host=host, port=port, token=token, lease=lease, open_page=open_page, names=names or (),
+            workers=workers, upload_limit=upload_limit,
             say=lambda line: out().print(Text(line), soft_wrap=True),
         )  # fmt: skip
     return 0

@@ -3,15 +3,24 @@
 from activecover.home._archive import archive, restore
 from activecover.home._exchange import export_labels, read_answers
 from activecover.home._home import Home, default_folder
+from activecover.home._people import ROLES, People, Person, Role
 from activecover.home._privacy import PrivacyReport, privacy_check
+from activecover.home._verify import read_certificate, verify_with_archive, verify_with_campaign
 
 __all__ = [
+    "ROLES",
     "Home",
+    "People",
+    "Person",
     "PrivacyReport",
+    "Role",
     "archive",
     "default_folder",
     "export_labels",
     "privacy_check",
     "read_answers",
+    "read_certificate",
     "restore",
+    "verify_with_archive",
+    "verify_with_campaign",
 ]

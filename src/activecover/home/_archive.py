@@ -15,6 +15,7 @@ from typing import Any
 from activecover.errors import InputError, StoreError
 from activecover.home._home import Home
 from activecover.pool import PoolFolder
+from activecover.store import events_of, lines_of
 from activecover.trace import replacing
 
 _FORMAT = 1
@@ -26,7 +27,9 @@ def archive(home: Home, name: str, path: Path) -> str:
     about = home.store.about(name)
     folder = home.folder / about["pool"]
     log = home.store.open(name)
-    events = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in log.read()).encode()
+    # New hashes for a log that was changed would hide that it was.
+    head = log.verify()
+    events = lines_of(log.read())
     log.close()
     hashes = {"events.jsonl": hashlib.sha256(events).hexdigest()}
     with (
@@ -38,7 +41,7 @@ def archive(home: Home, name: str, path: Path) -> str:
         for part in PoolFolder(folder).files():
             inside = f"pool/{part.relative_to(folder)}"
             hashes[inside] = _copy_in(file, part, inside)
-        manifest = {"format": _FORMAT, "name": name, "about": about, "hashes": hashes}
+        manifest = {"format": _FORMAT, "name": name, "about": about, "head": head, "hashes": hashes}
         text = json.dumps(manifest, sort_keys=True, ensure_ascii=False)
         file.writestr(_MANIFEST, text)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -84,7 +87,7 @@ def _restore(home: Home, path: Path, file: zipfile.ZipFile, name: str | None) ->
     shutil.rmtree(work, ignore_errors=True)
     try:
         _unpack(path, file, manifest["hashes"], work)
-        events = [json.loads(line) for line in (work / "events.jsonl").read_text().splitlines()]
+        events = events_of(work / "events.jsonl", str(path))
         if not folder.exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
             (work / "pool").rename(folder)

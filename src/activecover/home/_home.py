@@ -56,14 +56,14 @@ class Home:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:
             raise InputError(f"{self.folder}: the folder cannot be made ({wrong.strerror})") from wrong
-        self._url = store or str(self.folder / "store.sqlite")
+        self.url = store or str(self.folder / "store.sqlite")
         self._store: SqlStore | None = None
 
     @property
     def store(self) -> SqlStore:
         """The events of all campaigns."""
         if self._store is None:
-            self._store = SqlStore(self._url)
+            self._store = SqlStore(self.url)
         return self._store
 
     def names(self) -> list[str]:

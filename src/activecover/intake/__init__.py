@@ -3,7 +3,7 @@
 from activecover.intake._base import Embedding
 from activecover.intake._catalogue import EMBEDDINGS, Choice, choose_embedding, load_embedding, make_embedding
 from activecover.intake._columns import ScaledColumns
-from activecover.intake._images import ImageFiles
+from activecover.intake._images import ImageFiles, is_picture, picture_bytes
 from activecover.intake._pixels import ImageEmbedding
 from activecover.intake._pool import Intake, Recipe, Rows, make_pool
 from activecover.intake._read import read_table
@@ -32,9 +32,11 @@ __all__ = [
     "TextEmbedding",
     "TfidfEmbedding",
     "choose_embedding",
+    "is_picture",
     "load_embedding",
     "make_embedding",
     "make_pool",
+    "picture_bytes",
     "read_references",
     "read_table",
     "write_references",

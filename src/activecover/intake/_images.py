@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import zipfile
 import zlib
@@ -13,10 +14,14 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.extras import require
+from activecover.pool import Unread
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 #: No honest image in a zip file is larger than this; what claims to be would fill the memory.
 _LARGEST_FILE = 1 << 28
+#: What is kept of an image to show it: more is not seen on a page.
+_SHOWN_SIDE = 640
+_PICTURE = "data:image/"
 
 
 class ImageFiles:
@@ -68,5 +73,59 @@ class ImageFiles:
             raise InputError(f"{self.path}: row {row} ({self.names[row]}) is no readable image ({reason})") from wrong
         return np.asarray(small, np.float32) / np.float32(255)
 
+    def pictures(self) -> Unread:
+        """A column of all images, each small enough to be looked at and kept with the row; made when it is read."""
+        return Unread(_Pictures(self), 0)
+
     def _in_folder(self) -> list[str]:
         return [file.relative_to(self.path).as_posix() for file in self.path.rglob("*") if file.is_file()]
+
+
+class _Pictures:
+    """Images as contents of rows."""
+
+    names = ("image",)
+
+    def __init__(self, images: ImageFiles) -> None:
+        self._images = images
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def read(self, row: int) -> list[str]:
+        return [picture_of(self._images.read(row))]
+
+
+def is_picture(value: Any) -> bool:
+    """Whether what stands in a column is an image.
+
+    Examples
+    --------
+    >>> is_picture("data:image/png;base64,AAAA"), is_picture("cat.png")
+    (True, False)
+    """
+    return isinstance(value, str) and value.startswith(_PICTURE) and ";base64," in value[:40]
+
+
+def picture_bytes(value: str) -> bytes:
+    """The file that stands in a column; nothing where it is damaged."""
+    try:
+        return base64.b64decode(value.partition(",")[2], validate=True)
+    except ValueError:
+        return b""
+
+
+def picture_of(data: bytes) -> str:
+    """An image file as text that a column can hold: drawn anew, and small."""
+    image: Any = require("PIL.Image", extra="images", purpose="images")
+    made = io.BytesIO()
+    try:
+        with image.open(io.BytesIO(data)) as opened:
+            opened.thumbnail((_SHOWN_SIDE, _SHOWN_SIDE))
+            small = opened.width * opened.height <= 64 * 64
+            kind = "PNG" if small or opened.mode in ("1", "P", "RGBA", "LA") else "JPEG"
+            drawn = opened.convert("RGBA" if opened.mode in ("P", "LA", "RGBA") else "RGB")
+            drawn.save(made, kind, **({"quality": 85} if kind == "JPEG" else {}))
+    except Exception:
+        return ""  # not readable: whether that is a reason to refuse the row is for the embedding to say
+    return f"{_PICTURE}{kind.lower()};base64,{base64.b64encode(made.getvalue()).decode()}"

@@ -28,7 +28,7 @@ class Rows:
 
     vectors: Vectors
     ids: list[str] | None
-    contents: dict[str, list[str]]
+    contents: dict[str, Sequence[str]]
     labels: npt.NDArray[np.str_] | None
 
 

@@ -230,4 +230,5 @@ def _image_table(path: Path) -> Table:
     folders = [PurePosixPath(name).parent.name for name in images.names]
     if any(folders):
         columns["folder"] = list(folders)
+    columns["image"] = images.pictures()
     return Table(str(path), len(images), columns, images=images)

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.intake._images import ImageFiles
 from activecover.intake._references import Reference
-from activecover.pool import blocks
+from activecover.pool import Unread, blocks
 
 #: A column: texts and other values of Python, or an array with one number or one vector per row.
-Column = list[Any] | npt.NDArray[Any]
+Column = list[Any] | npt.NDArray[Any] | Unread
 
 #: What stands for "no number here" in a column of numbers.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
@@ -114,9 +114,11 @@ class Table:
             chosen.update(dict.fromkeys(fitting))
         return list(chosen)
 
-    def texts(self, name: str) -> list[str]:
+    def texts(self, name: str) -> Sequence[str]:
         """One column as text; what is missing is empty."""
         column = self.column(name)
+        if isinstance(column, Unread):
+            return column
         if isinstance(column, np.ndarray) and column.ndim != 1:
             raise InputError(f"{self.source}: column {name!r} holds vectors, not texts")
         return [as_text(value) for value in (column.tolist() if isinstance(column, np.ndarray) else column)]

@@ -1,6 +1,7 @@
 """The pool: rows with stable ids, one matrix, one metric, and something to show a person."""
 
 from activecover.pool._bits import PackedBits, bits_set
+from activecover.pool._column import Unread
 from activecover.pool._duplicates import Duplicates, duplicate_groups, plain_text
 from activecover.pool._folder import PoolFolder
 from activecover.pool._matrix import Vectors, blocks
@@ -17,6 +18,7 @@ __all__ = [
     "PoolFolder",
     "Statistic",
     "StoredPool",
+    "Unread",
     "Vectors",
     "as_positive",
     "bits_set",

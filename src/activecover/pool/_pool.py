@@ -12,6 +12,7 @@ from scipy import sparse
 
 from activecover.errors import InputError
 from activecover.pool._bits import BitMatrix, PackedBits
+from activecover.pool._column import Unread
 from activecover.pool._dense import DenseMatrix
 from activecover.pool._matrix import Matrix, Vectors
 from activecover.pool._sparse import SparseMatrix
@@ -81,7 +82,7 @@ class Pool:
             self._set_names([], ids)
         self.contents: dict[str, MutableSequence[Any]] = {}
         for name, values in (contents or {}).items():
-            self.contents[name] = list(values)
+            self.contents[name] = values if isinstance(values, Unread) else list(values)
             if len(self.contents[name]) != len(self):
                 count = len(self.contents[name])
                 raise InputError(f"column {name!r} has {count} values for {len(self)} rows; give one per row")

@@ -2,7 +2,16 @@
 
 from activecover.stopping._betting import WeightedBetting
 from activecover.stopping._budget import Budget
-from activecover.stopping._catalogue import RULES, describe_rules, make_rule, standard_rules
+from activecover.stopping._catalogue import (
+    RULES,
+    describe_rules,
+    make_rule,
+    parse_guarantee,
+    rule_from,
+    rule_settings,
+    standard_rules,
+    valid_rules,
+)
 from activecover.stopping._chao import Chao
 from activecover.stopping._consecutive import ConsecutiveNegatives
 from activecover.stopping._designs import campaign_for, default_switch
@@ -21,7 +30,7 @@ from activecover.stopping._qbcb import ControlQuantile
 from activecover.stopping._ranked import RankedHypergeometric
 from activecover.stopping._record import SOURCES, Record
 from activecover.stopping._replay import Replay, Stop, load_runs, replay, summarise
-from activecover.stopping._rule import AnyOf, Assessment, Course, Rule
+from activecover.stopping._rule import AnyOf, Assessment, Course, Rule, check_levels
 from activecover.stopping._sequence import ConfidenceSequence
 from activecover.stopping._target import TargetMethod
 from activecover.stopping._two_phase import TwoPhase, planned_sample
@@ -52,6 +61,7 @@ __all__ = [
     "TwoPhase",
     "WeightedBetting",
     "campaign_for",
+    "check_levels",
     "default_switch",
     "describe_rules",
     "draws_to_exclude",
@@ -60,9 +70,13 @@ __all__ = [
     "load_runs",
     "make_rule",
     "missed_component",
+    "parse_guarantee",
     "plan_certificate",
     "planned_sample",
     "replay",
+    "rule_from",
+    "rule_settings",
     "standard_rules",
     "summarise",
+    "valid_rules",
 ]

@@ -48,6 +48,15 @@ def audits_of(record: Record) -> list[Audit]:
     return [_audit(record, places) for places in np.split(drawn, starts[1:])]
 
 
+def audited(record: Record) -> str:
+    """What the audits have shown, in words; empty where there was none."""
+    drawn = [
+        f"{int(audit.seen[-1]):,} positives in {len(audit.places):,} uniform draws from the {audit.rows:,} rows left"
+        for audit in audits_of(record)
+    ]
+    return "the audit showed " + ", then ".join(drawn) if drawn else ""
+
+
 def _audit(record: Record, places: Ints) -> Audit:
     chosen = np.zeros(len(record), bool)
     chosen[places] = True

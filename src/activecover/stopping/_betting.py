@@ -129,6 +129,11 @@ class WeightedBetting(Rule):
             end = int(found[chosen][-1])
         return found
 
+    def _why_stopped(self, record: Record) -> str:
+        draws = self._draws(record)
+        hits = int((draws.weighed > 0).sum())
+        return f"{len(draws.places):,} draws with known chances, {hits:,} of them positive, leave room for no more"
+
     def _price(self, record: Record, course: Course) -> tuple[int | None, str]:
         left, found = int(record.open_after[-1]), int(record.found[-1])
         draws = self._draws(record)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from activecover.errors import InputError
 from activecover.registry import Entry, Registry
 from activecover.stopping._betting import WeightedBetting
 from activecover.stopping._budget import Budget
@@ -51,6 +53,55 @@ def make_rule(name: str | Rule, **parameters: Any) -> Rule:
     rule = RULES.build(name, **parameters)
     check_levels(rule.target, rule.confidence)
     return rule
+
+
+def rule_settings(rule: Rule) -> dict[str, Any]:
+    """A registered rule as something that can be kept: its name, its version, its parameters.
+
+    Examples
+    --------
+    >>> rule_settings(TwoPhase(0.9))
+    {'rule': 'two-phase@1', 'target': 0.9, 'confidence': 0.95, 'sample': None}
+    """
+    if rule.name not in [entry.name for entry in RULES]:
+        raise InputError(f"{rule!r} is not registered, so nobody could build it again: register it")
+    names = inspect.signature(type(rule)).parameters
+    return {"rule": f"{rule.name}@{rule.version}", **{name: getattr(rule, name) for name in names}}
+
+
+def rule_from(settings: Mapping[str, Any]) -> Rule:
+    """The rule that was kept.
+
+    Examples
+    --------
+    >>> rule_from(rule_settings(ConfidenceSequence(prior=(1.0, 9.0)))).prior
+    (1.0, 9.0)
+    """
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    return make_rule(str(given.pop("rule")), **given)
+
+
+def parse_guarantee(text: str, rule: str = ControlQuantile.name) -> Rule:
+    """A valid rule from ``target@confidence``, such as ``0.95@0.95``.
+
+    Examples
+    --------
+    >>> parse_guarantee("0.9@0.95", "target")
+    TargetMethod(target=0.9, confidence=0.95, positives=None, sample=None)
+    """
+    try:
+        target, confidence = map(float, text.split("@"))
+    except ValueError as wrong:
+        raise InputError(f"{text!r}: give recall and confidence as in 0.95@0.95") from wrong
+    made = make_rule(rule, target=target, confidence=confidence)
+    if not made.valid:
+        raise InputError(f"{made.name} proves nothing: choose one of {', '.join(valid_rules())}")
+    return made
+
+
+def valid_rules() -> list[str]:
+    """The names of the rules that prove something."""
+    return [rule.name for rule in standard_rules(valid_only=True)]
 
 
 def standard_rules(target: float = 0.95, confidence: float = 0.95, *, valid_only: bool = False) -> list[Rule]:

@@ -86,8 +86,7 @@ class ControlQuantile(Rule):
         end = self._end(record)
         if end is None:
             return course
-        chosen = record.control & (np.arange(len(record)) < end)
-        r = int((record.outcome[chosen] != NO).sum())
+        chosen, r = self._sample(record, end)
         # Unsettled control rows count as positives that the review has not found, whatever they are.
         reached = reached_by(record, chosen & (record.outcome == YES))
         reviewed = reached_by(record, record.outcome != NO)
@@ -112,12 +111,27 @@ class ControlQuantile(Rule):
         """The recall that is proved when enough of r positives were reached."""
         return self.target
 
+    def _why_stopped(self, record: Record) -> str:
+        end = self._end(record)
+        if end is None:
+            return super()._why_stopped(record)
+        chosen, r = self._sample(record, end)
+        reached = int(reached_by(record, chosen & (record.outcome == YES))[-1])
+        return (
+            f"of {r} positives among {int(record.control.sum()):,} control rows the review has itself found {reached} "
+            f"and needed {self.needed(r)}"
+        )
+
+    def _sample(self, record: Record, end: int) -> tuple[Bools, int]:
+        """Which asks are the control sample's, and how many of them are positive or may be."""
+        chosen = record.control & (np.arange(len(record)) < end)
+        return chosen, int((record.outcome[chosen] != NO).sum())
+
     def _price(self, record: Record, course: Course) -> tuple[int | None, str]:
         end, left = self._end(record), int(record.open_after[-1])
         if end is None:
             return self._price_of_control(record, left)
-        chosen = record.control & (np.arange(len(record)) < end)
-        r = int((record.outcome[chosen] != NO).sum())
+        chosen, r = self._sample(record, end)
         needed, least = self.needed(r), smallest_control(self.target, self.alpha)
         if needed is None:
             return left, (

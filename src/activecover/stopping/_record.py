@@ -147,7 +147,7 @@ class Record:
         *,
         rows: int | None = None,
         sizes: Mapping[str, int] | None = None,
-        control: Collection[str] = (),
+        control: Collection[str] | None = None,
     ) -> Record:
         """A live campaign, as its ledger has it.
 
@@ -156,30 +156,30 @@ class Record:
         ledger : Ledger
             What the events add up to.
         rows : int, optional
-            Rows of the pool now, duplicate groups counted once; by default as the log has it.
-            Items known beforehand are no part of the search.
+            Rows of the pool now; by default as the log has it. Items known beforehand are no part of the search,
+            and duplicates that the log speaks of are counted with the one that stands for them.
         sizes : mapping, optional
-            Members of the duplicate groups, by the id that stands for each.
-        control : collection of str
-            Ids of the control sample, beside those whose source says so.
+            Members of the duplicate groups, by the id that stands for each; by default as the log has it.
+        control : collection of str, optional
+            Ids of the control sample, whatever asked for them; by default those whose source says so.
         """
         if rows is None:
             last = ledger.grown or ledger.created
             if last is None:
                 raise StoreError("the log does not say how many rows the pool has; give rows")
             rows = int(last["rows"])
-        known = set(ledger.known)
+        known = set(map(ledger.groups.first, ledger.known))
         asks = sorted((ask for name, ask in ledger.asks.items() if name not in known), key=_first_number)
         # A row that went back unanswered is open again and takes no place, unless chance drew it: what was
         # drawn must not be forgotten.
         asks = [ask for ask in asks if ask.state != "open" or _first(ask).probability != 1]
         numbers = np.array([_first_number(ask) for ask in asks], np.int64)
         firsts = [_first(ask) for ask in asks]
-        group = sizes or {}
+        group = ledger.groups.sizes() if sizes is None else sizes
         asked = {ask.id for ask in asks} | known
         rest = [size for name, size in group.items() if name not in asked]
         # What was withdrawn before anyone saw it can no longer be found, nor missed.
-        left = rows - len(known) - len(set(ledger.withdrawn) - asked)
+        left = rows - len(ledger.groups) - len(known) - len(set(ledger.withdrawn) - asked)
         return cls.of(
             [_OUTCOME.get(ask.state, UNSETTLED) for ask in asks],
             rows=left,
@@ -187,7 +187,7 @@ class Record:
             probability=[np.nan if first.probability is None else first.probability for first in firsts],
             open_rows=[left - place if first.open is None else first.open for place, first in enumerate(firsts)],
             reached=[_reached(ask, numbers, place + 1) for place, ask in enumerate(asks)],
-            control=[first.source == "control" or first.id in control for first in firsts],
+            control=[first.source == "control" if control is None else first.id in control for first in firsts],
             size=[group.get(ask.id, 1) for ask in asks],
             members=left + sum(size - 1 for name, size in group.items() if name not in known),
             largest_rest=max(rest, default=1),
@@ -285,10 +285,11 @@ def _first_number(ask: Ask) -> int:
 def _reached(ask: Ask, numbers: Ints, own: int) -> int:
     if _first(ask).source != "control":
         return own
-    if ask.source == "control":
+    if ask.hidden:
         return int(NEVER)
     # By then all rows were drawn whose number is lower.
-    return max(own, int(np.searchsorted(numbers, ask.number)))
+    number = ask.number if ask.reached is None else ask.reached
+    return max(own, int(np.searchsorted(numbers, number)))
 
 
 def _running(values: npt.ArrayLike) -> Ints:

@@ -122,6 +122,10 @@ class Rule(ABC):
     def _price(self, record: Record, course: Course) -> tuple[int | None, str]:
         """Expected further labels, and how they come about; asked only where the target is not reached."""
 
+    def _why_stopped(self, record: Record) -> str:
+        """Why the rule would stop at the end of a record."""
+        return "the rule would stop here"
+
     @property
     def alpha(self) -> float:
         """Probability of being wrong that is accepted."""
@@ -161,7 +165,7 @@ class Rule(ABC):
         missed = int(self._missed_members(record, course)[-1])
         found = int(record.found_members[-1])
         estimate = self._estimate(record, course)
-        price, why = (0, "the rule would stop here") if stop else self._price(record, course)
+        price, why = (0, self._why_stopped(record)) if stop else self._price(record, course)
         if price is not None:
             price = min(price, int(record.open_after[-1]))
         return Assessment(

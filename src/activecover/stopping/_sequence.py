@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from activecover.stopping._audit import FROZEN, UNIFORM, Audit, audits_of
+from activecover.stopping._audit import FROZEN, UNIFORM, Audit, audited, audits_of
 from activecover.stopping._record import Ints, Record
 from activecover.stopping._rule import FIXED_POOL, Course, Rule, check_counts, last_known, running_lowest
 from activecover.stopping._tails import first_true, sequence_upper
@@ -86,6 +86,9 @@ class ConfidenceSequence(Rule):
         upper = self.upper(hits, drawn + more, rows, found)
         enough = first_true((found + hits) / np.maximum(found + np.maximum(upper, hits), 1) >= self.target)
         return int(more[enough]) if enough is not None else rows - drawn
+
+    def _why_stopped(self, record: Record) -> str:
+        return audited(record) or super()._why_stopped(record)
 
     def _price(self, record: Record, course: Course) -> tuple[int | None, str]:
         left, found = int(record.open_after[-1]), int(record.found[-1])

@@ -156,6 +156,7 @@ def _log_factorials(largest: int) -> Floats:
     return table
 
 
+@lru_cache(maxsize=10_000)
 def quantile_threshold(r: int, target: float, alpha: float) -> int | None:
     """How many of ``r`` control positives must be found; none if no number is enough.
 

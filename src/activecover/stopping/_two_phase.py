@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from activecover.stopping._audit import FROZEN, UNIFORM, audits_of
+from activecover.stopping._audit import FROZEN, UNIFORM, audited, audits_of
 from activecover.stopping._record import Record
 from activecover.stopping._rule import FIXED_POOL, Course, Rule, check_counts, last_known
 from activecover.stopping._tails import hypergeometric_cdf, most_positives
@@ -67,6 +67,9 @@ class TwoPhase(Rule):
     def planned(self, rows: int, found: int) -> int:
         """Rows that the audit draws, if so many are left and so many positives were found."""
         return min(rows, self.sample or planned_sample(rows, found, self.target, self.confidence))
+
+    def _why_stopped(self, record: Record) -> str:
+        return audited(record) or super()._why_stopped(record)
 
     def _price(self, record: Record, course: Course) -> tuple[int | None, str]:
         left, audits = int(record.open_after[-1]), audits_of(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,6 +67,7 @@ _FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "grouped": {"rows": _count, "groups": _groups},
     "ungrouped": {"id": _text, "by": _text},
     "confirmed": {"id": _text, "by": _text},
+    "reached": {"number": _count, "id": _text, "source": _text},
 }  # fmt: skip
 #: What an event may hold besides.
 _OPTIONAL: dict[str, Callable[[Any], bool]] = {
@@ -79,7 +81,9 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "open": lambda value: value is None or _count(value),
     "duplicates": lambda value: value is None or isinstance(value, dict),
 }
-_NEED_AN_ASK = {"told", "skipped", "unsure", "released", "undone", "shared", "adjudicated", "confirmed"}
+_NEED_AN_ASK = {
+    "told", "skipped", "unsure", "released", "undone", "shared", "adjudicated", "confirmed", "reached",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -108,6 +112,14 @@ class Ask:
     nearest: str | None = None
     #: Who looked at it a second time and said the same.
     confirmed: str | None = None
+    #: Of a control row: the number under which the learner came by it, and whether that was in its own sample.
+    reached: int | None = None
+    reached_by: str | None = None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the learner must not know of it: a control row that it has not come by itself."""
+        return self.source == "control" and self.reached is None
 
     @property
     def settled(self) -> bool:
@@ -130,12 +142,18 @@ class Ledger:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.created: Event | None = None
-        self.known: list[str] = []
+        self.known: dict[str, None] = {}
         self.asks: dict[str, Ask] = {}
         self.next_number = 0
         self.next_batch = 0
         #: How often a label came, went or changed, or an item went back: what was proposed before is that old.
         self.changes = 0
+        #: How often something that had been settled was changed, or the pool was: what was counted before is void.
+        self.revisions = 0
+        #: How many rows were asked for by each source; what was asked again counts once.
+        self.sources: Counter[str] = Counter()
+        #: Control rows that the learner has not come by.
+        self.hidden = 0
         #: When each person was last heard of.
         self.people: dict[str, float] = {}
         self.withdrawn: dict[str, None] = {}
@@ -213,6 +231,10 @@ class Ledger:
         mine = (pair for pair in reversed(self._decisions) if by is None or pair[1] == by)
         return list(islice(mine, count))
 
+    def is_known(self, name: str) -> bool:
+        """Whether an item, or one that it stands for, was known to be positive from the start."""
+        return name in self.known or any(other in self.known for other in self.groups.others(name))
+
     @property
     def overlap(self) -> int:
         """How many people have to say the same of an item."""
@@ -226,25 +248,39 @@ class Ledger:
         self.created = event
 
     def _on_known(self, event: Event) -> None:
-        self.known.append(event["id"])
+        self.known[event["id"]] = None
 
     def _on_asked(self, event: Event) -> None:
         if earlier := self.asks.get(event["id"]):
             self._drop(earlier)
             self._undecide(earlier.id)
+        else:
+            self.sources[event["source"]] += 1
         ask = Ask(event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires"))
         ask.probability, ask.open = event.get("probability"), event.get("open")
         # Asking again is no new draw, unless a row that was chosen without chance had gone back unanswered.
         if earlier and not (earlier.state == "open" and (earlier.first or earlier).probability == 1):
             ask.first = earlier.first or earlier
+        if earlier and ask.source == "control":
+            ask.reached, ask.reached_by = earlier.reached, earlier.reached_by
+        self.hidden += ask.hidden - (earlier is not None and earlier.hidden)
         ask.nearest = event.get("nearest")
         self.asks[ask.id] = ask
         self._move(ask, "leased")
         self.next_number = ask.number + 1
         self.next_batch = max(self.next_batch, ask.batch + 1)
 
+    def _on_reached(self, event: Event) -> None:
+        """The learner has itself come by a control row: from now on it is one of its own asks."""
+        ask = self.asks[event["id"]]
+        self.hidden -= ask.hidden
+        ask.reached, ask.reached_by = event["number"], event["source"]
+        self.next_number = event["number"] + 1
+        self.changes += ask.settled
+
     def _on_told(self, event: Event) -> None:
         ask, label = self.asks[event["id"]], bool(event["label"])
+        self.revisions += ask.settled
         if self.overlap == 1:
             # One opinion is enough, and the latest is it: whoever had one before has none to take back.
             self._undecide(ask.id)
@@ -282,6 +318,7 @@ class Ledger:
     def _on_undone(self, event: Event) -> None:
         ask = self.asks[event["id"]]
         was_settled, ask.confirmed = ask.settled, None
+        self.revisions += was_settled
         if self.overlap == 1:
             self._undecide(ask.id)
             ask.opinions.clear()
@@ -318,6 +355,7 @@ class Ledger:
     def _on_withdrawn(self, event: Event) -> None:
         name = event["id"]
         self.withdrawn[name] = None
+        self.revisions += 1
         # Who was labelled stands for the others even when erased; else the next of them does from now on.
         labelled = name in self.known or (name in self.asks and self.asks[name].settled)
         if not (labelled and self.groups.first(name) == name):
@@ -330,6 +368,7 @@ class Ledger:
     @contextmanager
     def _regrouping(self, first: str) -> Iterator[None]:
         """While a group changes, what is counted by it does too."""
+        self.revisions += 1
         ask = self.asks.get(first)
         if ask is not None:
             self._drop(ask)
@@ -343,6 +382,7 @@ class Ledger:
 
     def _on_grown(self, event: Event) -> None:
         self.grown = event
+        self.revisions += 1
 
     def _set_aside(self, event: Event, state: State) -> None:
         ask = self.asks[event["id"]]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from activecover.errors import InputError, StoreError
+from activecover.store._chain import START, first_break, head_of, heads, link
 
 try:
     import fcntl
@@ -32,6 +33,7 @@ class EventLog(ABC):
       returns only once they would survive a crash.
     - ``read(since)`` gives the events from a position on, in order, exactly as they were appended.
     - Nothing is ever changed or removed.
+    - :meth:`head` changes with every event, and :meth:`verify` finds what was changed behind its back.
     - Inside a :meth:`turn` nobody else appends, and what is appended is kept together at its end.
     """
 
@@ -49,6 +51,14 @@ class EventLog(ABC):
     @abstractmethod
     def __len__(self) -> int:
         """How many events there are."""
+
+    def head(self) -> str:
+        """The hash of all events, each hashed together with the hash of those before it."""
+        return head_of(self.read())
+
+    def verify(self) -> str:
+        """The head, once every event was found to be as it was appended; a log that was changed is refused."""
+        return self.head()
 
     @contextmanager
     def turn(self, lasting: bool = True) -> Iterator[None]:
@@ -81,11 +91,14 @@ class MemoryLog(EventLog):
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._head = START
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
         # Through JSON, so that what does not survive a file does not survive here either.
         numbered = [json.loads(encode(len(self) + i, event).decode()) for i, event in enumerate(events)]
         self._events.extend(numbered)
+        for event in numbered:
+            self._head = link(self._head, event)
         return [dict(event) for event in numbered]
 
     def read(self, since: int = 0) -> Iterator[Event]:
@@ -93,6 +106,14 @@ class MemoryLog(EventLog):
 
     def __len__(self) -> int:
         return len(self._events)
+
+    def head(self) -> str:
+        return self._head
+
+    def verify(self) -> str:
+        if head_of(self._events) != self._head:
+            raise StoreError(f"{self}: an event was changed")
+        return self._head
 
     def __str__(self) -> str:
         return "events in memory"
@@ -103,7 +124,8 @@ class JsonlLog(EventLog):
 
     One process at a time may have the file open. A last line that was cut short by a crash was never
     acknowledged: it is left out, and overwritten by the next event. Damage anywhere else is refused.
-    Of events appended together every line but the last ends in a blank, so that a crash among them
+    Each line ends with the hash of its event and all before it (``chain``), and a file whose hashes do not fit
+    is refused. Of events appended together every line but the last ends in a blank, so that a crash among them
     leaves out all of them.
 
     Parameters
@@ -124,6 +146,7 @@ class JsonlLog(EventLog):
         self._closed = False
         self._events: list[Event] = []
         self._size = 0
+        self._head = START
         if self.path.exists():
             self._open(new=False)
             try:
@@ -133,9 +156,13 @@ class JsonlLog(EventLog):
                 raise
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
-        lines = [encode(len(self) + i, event) for i, event in enumerate(events)]
-        if not lines:
+        added = [json.loads(encode(len(self) + i, event)) for i, event in enumerate(events)]
+        if not added:
             return []
+        lines, head = [], self._head
+        for event in added:
+            head = link(head, event)
+            lines.append(encode_chained(event, head))
         data = (_MORE + b"\n").join(lines) + b"\n"
         if self._closed:
             raise StoreError(f"{self.path}: this label log was closed; open it again")
@@ -160,7 +187,7 @@ class JsonlLog(EventLog):
         if not self._size:
             _sync_folder(self.path.parent)
         self._size += len(data)
-        added = [json.loads(line) for line in lines]
+        self._head = head
         self._events.extend(added)
         return [dict(event) for event in added]
 
@@ -169,6 +196,12 @@ class JsonlLog(EventLog):
 
     def __len__(self) -> int:
         return len(self._events)
+
+    def head(self) -> str:
+        return self._head
+
+    def verify(self) -> str:
+        return _checked_head(self.path, *self._read_file()[0])
 
     def __str__(self) -> str:
         return str(self.path)
@@ -201,7 +234,14 @@ class JsonlLog(EventLog):
                 raise StoreError(f"{self.path}: another process has this label log open; close it first") from wrong
 
     def _load(self) -> None:
-        assert self._file is not None
+        (self._events, kept), self._size = self._read_file()
+        self._head = _checked_head(self.path, self._events, kept)
+
+    def _read_file(self) -> tuple[tuple[list[Event], list[str | None]], int]:
+        """The events, the hashes kept with them, and where the last of them ends."""
+        if self._file is None:
+            return ([], []), 0
+        self._file.seek(0)
         data = self._file.read()
         end = data.rfind(b"\n") + 1
         lines = data[:end].split(b"\n")[:-1]
@@ -209,9 +249,7 @@ class JsonlLog(EventLog):
             end -= len(lines.pop()) + 1
         if not _is_torn(data[end:], len(lines)):
             raise StoreError(f"{self.path}: its end is no label log event; is it the right file?")
-        for number, line in enumerate(lines):
-            self._events.append(_parse(self.path, number, line))
-        self._size = end
+        return parse_lines(self.path, lines), end
 
     def _roll_back(self, handle: int, created: bool) -> None:
         try:
@@ -234,13 +272,50 @@ def open_log(log: EventLog | str | Path | None) -> EventLog:
 
 def encode(position: int, event: Mapping[str, Any]) -> bytes:
     """One event as JSON, with its position."""
+    if "chain" in event:
+        raise InputError(f"event {event.get('event')!r}: 'chain' is the name of the hash that the log keeps with it")
     try:
         return json.dumps({"seq": position, **event}, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as wrong:
         raise InputError(f"event {event.get('event')!r} cannot be kept as JSON: {wrong}") from wrong
 
 
-def _parse(path: Path, number: int, line: bytes) -> Event:
+def lines_of(events: Iterable[Event]) -> bytes:
+    """Events as the lines of a label log, each with the hash of itself and all before it."""
+    every = list(events)
+    return b"".join(encode_chained(event, head) + b"\n" for event, head in zip(every, heads(every), strict=True))
+
+
+def events_of(path: Path, name: str | None = None) -> list[Event]:
+    """The events of a file of such lines, which is ``name`` to people; one that was changed is refused."""
+    events, kept = parse_lines(name or path, path.read_bytes().splitlines())
+    _checked_head(name or path, events, kept)
+    return events
+
+
+def encode_chained(event: Event, head: str) -> bytes:
+    """One numbered event as a line, with the hash of itself and all before it."""
+    return json.dumps({**event, "chain": head}, ensure_ascii=False, allow_nan=False).encode()
+
+
+def parse_lines(path: Path | str, lines: Sequence[bytes]) -> tuple[list[Event], list[str | None]]:
+    """The events of lines, and the hashes kept with them."""
+    events = [_parse(path, number, line) for number, line in enumerate(lines)]
+    return events, [event.pop("chain", None) for event in events]
+
+
+def _checked_head(path: Path | str, events: Sequence[Event], kept: Sequence[str | None]) -> str:
+    broken = first_break(events, kept)
+    if broken is not None:
+        raise StoreError(
+            f"{path} line {broken + 1}: does not fit its hash: it, or a line before it, was changed; "
+            "restore it from a copy"
+        )
+    # Where no hash was kept, the events are older than the chain.
+    return (kept[-1] if kept else START) or head_of(events)
+
+
+def _parse(path: Path | str, number: int, line: bytes) -> Event:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError) as wrong:

@@ -26,6 +26,8 @@ events = sa.Table(
     sa.Column("campaign", sa.Integer, sa.ForeignKey("campaigns.id"), primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
     sa.Column("body", sa.Text, nullable=False),
+    #: The hash of this event and all before it.
+    sa.Column("chain", sa.Text, nullable=False, server_default=""),
 )
 #: Proposals that wait to be taken; the brain replaces them as labels come in.
 ready = sa.Table(
@@ -49,7 +51,7 @@ wanted = sa.Table(
 )
 
 #: The newest schema, and all before it, oldest first.
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from activecover.errors import InputError, StoreError
+from activecover.store._chain import START, first_break, link
 from activecover.store._local import check_local, lock_file
 from activecover.store._log import Event, EventLog, encode
 from activecover.store._schema import campaigns, events, prepare, ready, wanted
@@ -196,6 +197,7 @@ class SqlLog(EventLog):
         self._connection: sa.Connection | None = None
         self._in_turn = 0
         self._length = 0
+        self._head = START
         self._process = os.getpid()
         self._closed = False
         #: What the connection is set to.
@@ -209,14 +211,15 @@ class SqlLog(EventLog):
     def append(self, new: Sequence[Mapping[str, Any]]) -> list[Event]:
         with self.turn():
             assert self._lasting, "events are appended in a turn that lasts"
-            rows, added = [], []
-            for place, event in enumerate(new):
-                body = encode(self._length + place, event).decode()
-                rows.append({"campaign": self.number, "seq": self._length + place, "body": body})
+            rows, added, head = [], [], self._head
+            for place, event in enumerate(new, self._length):
+                body = encode(place, event).decode()
                 added.append(json.loads(body))
+                head = link(head, added[-1])
+                rows.append({"campaign": self.number, "seq": place, "body": body, "chain": head})
             if rows:
                 self._here().execute(sa.insert(events), rows)
-                self._length += len(rows)
+                self._length, self._head = self._length + len(rows), head
             return added
 
     def read(self, since: int = 0) -> Iterator[Event]:
@@ -228,9 +231,19 @@ class SqlLog(EventLog):
         return iter([json.loads(row.body) for row in self._fetch(query)])
 
     def __len__(self) -> int:
-        if self._in_turn:
-            return self._length
-        return _length_of(self._fetch(self._last()))
+        return self._length if self._in_turn else _end_of(self._fetch(self._last()))[0]
+
+    def head(self) -> str:
+        return self._head if self._in_turn else _end_of(self._fetch(self._last()))[1]
+
+    def verify(self) -> str:
+        own = events.c.campaign == self.number
+        rows = self._fetch(sa.select(events.c.body, events.c.chain).where(own).order_by(events.c.seq))
+        found = [json.loads(row.body) for row in rows]
+        broken = first_break(found, [row.chain for row in rows])
+        if broken is not None:
+            raise StoreError(f"{self}: event {broken} does not fit its hash: it, or one before it, was changed")
+        return rows[-1].chain if rows else START
 
     def __str__(self) -> str:
         return f"{self.store} ({self.name})"
@@ -393,7 +406,7 @@ class SqlLog(EventLog):
                         if not lasting:
                             connection.exec_driver_sql("SET LOCAL synchronous_commit=off")
                     self._lasting = lasting
-                    self._length = _length_of(connection.execute(self._last()))
+                    self._length, self._head = _end_of(connection.execute(self._last()))
                     return
                 except DBAPIError as wrong:
                     self._drop_connection()
@@ -439,7 +452,8 @@ class SqlLog(EventLog):
             raise AssertionError
 
     def _last(self) -> sa.Select[Any]:
-        return sa.select(sa.func.max(events.c.seq)).where(events.c.campaign == self.number)
+        own = sa.select(events.c.seq, events.c.chain).where(events.c.campaign == self.number)
+        return own.order_by(events.c.seq.desc()).limit(1)
 
     def _drop_connection(self) -> None:
         if self._connection is not None:
@@ -456,9 +470,11 @@ class SqlLog(EventLog):
         return self.store.path.with_name(f"{self.store.path.name}.{self.number}.{what}")
 
 
-def _length_of(rows: Any) -> int:
-    ((last,),) = rows
-    return 0 if last is None else int(last) + 1
+def _end_of(rows: Any) -> tuple[int, str]:
+    """How many events there are, and their head."""
+    for last in rows:
+        return int(last.seq) + 1, str(last.chain)
+    return 0, START
 
 
 def _commit(store: SqlStore, connection: sa.Connection) -> None:

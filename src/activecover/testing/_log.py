@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from activecover.store import EventLog
+from activecover.store import START, EventLog, head_of
 
 
 def check_log(make: Callable[[], EventLog], *, reopen: Callable[[], EventLog] | None = None) -> None:
@@ -25,6 +25,7 @@ def check_log(make: Callable[[], EventLog], *, reopen: Callable[[], EventLog] | 
     log = make()
     assert len(log) == 0, "a new log is not empty"
     assert list(log.read()) == [], "a new log has events"
+    assert log.head() == START, "a new log has a head"
     assert log.append([]) == [], "appending nothing gave something"
     first = log.append([{"event": "told", "id": "a", "label": 1}])
     assert first == [{"seq": 0, "event": "told", "id": "a", "label": 1}], "an event came back changed"
@@ -40,8 +41,11 @@ def check_log(make: Callable[[], EventLog], *, reopen: Callable[[], EventLog] | 
         assert len(log) == 4, "half of a refused append was taken"
     else:
         raise AssertionError("an event that is not JSON was taken")
+    assert log.head() == log.verify() == head_of([*first, *several]), "the head is not the hash of the events"
     log.close()
     if reopen is not None:
         with reopen() as again:
             assert list(again.read()) == [*first, *several], "a reopened log has other events"
-            assert again.append([{"event": "told"}])[0]["seq"] == 4, "a reopened log does not go on counting"
+            more = again.append([{"event": "told"}])
+            assert more[0]["seq"] == 4, "a reopened log does not go on counting"
+            assert again.verify() == head_of([*first, *several, *more]), "a reopened log does not go on with its chain"

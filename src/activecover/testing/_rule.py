@@ -64,6 +64,7 @@ def _early(positives: int) -> int:
 #: The campaigns on which rules are measured.
 RANKINGS: Mapping[str, Ranking] = {
     "benign": Ranking(2000, 100, _benign),
+    "benign, 20,000": Ranking(20_000, 1000, _benign),
     "benign, 1 %": Ranking(2000, 20, _benign),
     "benign, 50 %": Ranking(2000, 1000, _benign),
     "random": Ranking(2000, 100, _any_order),
@@ -87,12 +88,16 @@ class Coverage:
         Median share of the pool that was labelled.
     recall : float
         Mean at the end.
+    low, high : float
+        Quartiles of the share that was labelled.
     """
 
     runs: int
     early: int
     labels: float
     recall: float
+    low: float
+    high: float
 
     @property
     def error(self) -> float:
@@ -140,7 +145,8 @@ def measure_coverage(
 
 def _coverage(target: float, ends: Sequence[tuple[float, float]]) -> Coverage:
     recall, labels = np.array(ends).T
-    return Coverage(len(ends), int((recall < target - 1e-9).sum()), float(np.median(labels)), float(recall.mean()))
+    low, middle, high = np.quantile(labels, [0.25, 0.5, 0.75]).tolist()
+    return Coverage(len(ends), int((recall < target - 1e-9).sum()), middle, float(recall.mean()), low, high)
 
 
 def check_rule(make: MakeRule, *, rows: int = 120, rounds: int = 6, runs: int = 60, seed: int = 0) -> None:

@@ -12,18 +12,24 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 
 from activecover import __version__
-from activecover.home import Home
-from activecover.web import _problems
-from activecover.web._api import router
+from activecover.home import Home, People
+from activecover.home._people import hash_of
+from activecover.web import _labelling, _looking, _problems, _setting_up
 from activecover.web._desk import DEFAULT_LEASE, Desk
-from activecover.web._guard import Guard
+from activecover.web._guard import LARGEST_UPLOAD, Access, Guard
 from activecover.web._metrics import Metrics
 
 _STATIC = Path(__file__).with_name("static")
 
 
 def make_app(
-    home: Home, *, token: str | None = None, hosts: set[str] | None = None, lease: float | None = None
+    home: Home,
+    *,
+    token: str | None = None,
+    required: bool = False,
+    hosts: set[str] | None = None,
+    lease: float | None = None,
+    largest_upload: int = LARGEST_UPLOAD,
 ) -> Guard:
     """The ASGI app for the campaigns of a home.
 
@@ -32,13 +38,19 @@ def make_app(
     home : Home
         Where the campaigns live; the app closes it at its end.
     token : str, optional
-        What requests must bring along; anyone may ask where not given.
+        What makes an owner of whoever brings it along.
+    required : bool
+        Whether requests need a token even while none is known. Else they need one as soon as there is one,
+        or someone in the home has one.
     hosts : set of str, optional
         Names by which the server may be addressed; any where not given.
     lease : float, optional
         Seconds after which an unanswered item goes back, for campaigns that do not say; half an hour by default.
+    largest_upload : int
+        Bytes that a file may have.
     """
     desk, metrics = Desk(home, lease or DEFAULT_LEASE), Metrics()
+    access = Access(People(home.folder), None if token is None else hash_of(token), required=required)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -57,12 +69,14 @@ def make_app(
     )
     app.state.desk = desk
     _problems.install(app)
-    app.include_router(router)
+    for part in (_labelling, _looking, _setting_up):
+        app.include_router(part.router)
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:
         """Whether the server and its store are there."""
-        return {"status": "ok", "version": __version__, "campaigns": len(desk.names())}
+        desk.names()
+        return {"status": "ok", "version": __version__}
 
     @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)
     def prometheus() -> PlainTextResponse:
@@ -70,16 +84,9 @@ def make_app(
         text = metrics.text((one.name, one.reader.counts()) for one in desk.opened())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
-    @app.get("/frame/{name}", include_in_schema=False)
-    def frame(name: str) -> HTMLResponse:
-        page = desk.frames.get(name)
-        if page is None:
-            raise _problems.missing("this frame is gone: ask for the item again")
-        return HTMLResponse(page)
-
     @app.get("/", include_in_schema=False)
     def page() -> HTMLResponse:
         return HTMLResponse((_STATIC / "index.html").read_text(encoding="utf-8"))
 
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")
-    return Guard(app, metrics, token, hosts)
+    return Guard(app, metrics, access, hosts, largest_upload)

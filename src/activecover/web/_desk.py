@@ -7,6 +7,7 @@ import secrets
 import shutil
 import threading
 import time
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path, PurePath
 from typing import Any
@@ -14,12 +15,12 @@ from typing import Any
 from activecover.campaign import Campaign
 from activecover.errors import InputError, StoreError
 from activecover.home import Home
-from activecover.intake import ImageFiles, choose_embedding, read_table
+from activecover.intake import choose_embedding, is_picture, read_table
 from activecover.intake._table import as_text
 from activecover.web._map import PoolMap
 from activecover.web._problems import Problem, missing
 from activecover.web._reader import Reader
-from activecover.web._show import LARGEST_TEMPLATE, Frames, Showcase
+from activecover.web._show import LARGEST_TEMPLATE, Showcase
 
 #: An item that a person has not answered after half an hour goes to someone else.
 DEFAULT_LEASE = 1800.0
@@ -32,6 +33,9 @@ _OLD = 24 * 3600.0
 _ID = re.compile(r"^(id|key|uid|.*[_ ]id)$", re.IGNORECASE)
 _LABEL = re.compile(r"^(label.*|class|target|included|y)$", re.IGNORECASE)
 _PREVIEWED = 8
+_LONGEST_PREVIEW = 400
+#: A file may unpack to so many bytes, or to so many times its size; what is beyond was made to fill a disk.
+_SURELY_FINE, _MOST_PACKED = 1 << 28, 100
 
 
 class Open:
@@ -67,7 +71,6 @@ class Desk:
 
     def __init__(self, home: Home, lease: float = DEFAULT_LEASE) -> None:
         self.home = home
-        self.frames = Frames()
         self._lease = lease
         self._lock = threading.Lock()
         self._open: dict[str, Open] = {}
@@ -107,28 +110,20 @@ class Desk:
                 found = self._keep(name, campaign, about)
             return found
 
-    def create(self, name: str, upload: str, *, template: str | None = None, **how: Any) -> Open:
-        """Begin a campaign on an uploaded file."""
+    def create(self, name: str, upload: str, *, template: str | None, request: str | None = None, **how: Any) -> Open:
+        """Begin a campaign on an uploaded file; a request that is made again has done it already."""
         if name in self.names():
+            if request is not None and self.home.store.about(name).get("request") == request:
+                return self.get(name)
             raise Problem(f"there is a campaign {name!r} already; choose another name", 409, "taken")
         _check_template(template)
         path = self._upload_path(upload)
         with _without(path):
             campaign = self.home.new(name, path, **how)
         campaign.close()
-        about = self.home.store.about(name)
-        added: dict[str, Any] = {} if template is None else {"template": template}
-        if path.suffix == ".zip" and not about.get("own"):
-            # The pool has the vectors; the images themselves are shown from the file. Not where negatives
-            # are to be forgotten: nothing of them may be left.
-            kept = self.home.folder / "sources" / path.name
-            kept.parent.mkdir(exist_ok=True)
-            path.rename(kept)
-            added["source"] = f"sources/{path.name}"
-        else:
-            path.unlink(missing_ok=True)
-        if added:
-            self.home.store.set_about(name, {**about, **added})
+        path.unlink(missing_ok=True)
+        added = {"template": template, "request": request}
+        self.home.store.set_about(name, {**self.home.store.about(name), **added})
         return self.get(name)
 
     def set_template(self, name: str, template: str | None) -> None:
@@ -143,11 +138,8 @@ class Desk:
         """Remove a campaign for good."""
         if name not in self.names():
             raise missing(f"there is no campaign {name!r}")
-        source = self.home.store.about(name).get("source")
         self.let_go(name)
         self.home.remove(name)
-        if source:
-            (self.home.folder / source).unlink(missing_ok=True)
 
     def let_go(self, name: str) -> None:
         """Close a campaign if it is open."""
@@ -166,10 +158,7 @@ class Desk:
         self.home.close()
 
     def _keep(self, name: str, campaign: Campaign, about: dict[str, Any]) -> Open:
-        source = about.get("source")
-        path = None if source is None else self.home.folder / source
-        images = ImageFiles(path) if path is not None and path.is_file() else None
-        found = Open(name, campaign, Showcase(campaign, about.get("template"), images, self.frames))
+        found = Open(name, campaign, Showcase(name, campaign, about.get("template")))
         with self._lock:
             self._open[name] = found
         return found
@@ -205,7 +194,7 @@ class Desk:
             table = read_table(path, header=header)
             choice = choose_embedding(table)
             names = [name for name in table.names if not table.width(name)]
-            columns = {name: [as_text(value) for value in table.column(name)[:_PREVIEWED]] for name in names}
+            columns = {name: [_preview(value) for value in table.column(name)[:_PREVIEWED]] for name in names}
         names_rows = names[0] if names and _ID.search(names[0]) else None
         label = next((name for name in names if _LABEL.search(name)), None)
         return {
@@ -220,9 +209,12 @@ class Desk:
 
     def _upload_path(self, upload: str) -> Path:
         # The names are ours: nothing else can be one, and no path can be made of it.
-        if not _UPLOAD.fullmatch(upload) or not (self._uploads / upload).is_file():
+        path = self._uploads / upload
+        if not _UPLOAD.fullmatch(upload) or not path.is_file():
             raise missing("there is no such upload: send the file again")
-        return self._uploads / upload
+        if path.suffix in (".zip", ".npz"):
+            _check_unpacked(path)
+        return path
 
     def _sweep(self) -> None:
         for path in self._uploads.iterdir():
@@ -239,6 +231,22 @@ class Desk:
     def discard(folder: Path) -> None:
         """Remove such a folder."""
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _preview(value: Any) -> str:
+    text = as_text(value)
+    return text if is_picture(text) else text[:_LONGEST_PREVIEW]
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse a small file that becomes a huge one."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(part.file_size for part in packed.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError) as wrong:
+        raise InputError(f"the file is not a whole zip file ({wrong})") from wrong
+    if size > max(_SURELY_FINE, _MOST_PACKED * path.stat().st_size):
+        raise Problem(f"the file unpacks to {size:,} bytes, far more than it has: too large", 413)
 
 
 class _without:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
 import json
@@ -11,11 +10,13 @@ import re
 import secrets
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import urlsplit
 
+from activecover.home import People, Person
+from activecover.home._people import hash_of
 from activecover.web._metrics import Metrics
 from activecover.web._problems import MEDIA_TYPE, body_of
 
@@ -36,6 +37,9 @@ FRAME_POLICY = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-in
 LARGEST_BODY = 64 << 20
 LARGEST_UPLOAD = 4 << 30
 _FAILURES, _WINDOW = 10, 60.0
+_MOST_ADDRESSES = 10_000
+#: On a machine of one's own one may do everything, under any name.
+ANYONE = Person(None, "owner")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -47,6 +51,53 @@ class Refused(Exception):
         self.status, self.text, self.kind = status, text, kind
 
 
+class Access:
+    """Who someone is, by their token; wrong ones are slowed down.
+
+    Parameters
+    ----------
+    people : People, optional
+        Those who have a token of their own.
+    token : str, optional
+        The hash of a token that makes an owner of anyone.
+    required : bool
+        Whether a token is needed even while there is nobody who has one.
+    """
+
+    def __init__(self, people: People | None = None, token: str | None = None, *, required: bool = False) -> None:
+        self._people = people
+        self._token = token
+        self._required = required or token is not None
+        self._failures: dict[str, list[float]] = {}
+        self._lock = threading.Lock()
+
+    def person(self, address: str, token: str | None) -> Person:
+        """Who brings a token along from an address."""
+        if not self._required and not self._people:
+            return ANYONE
+        now = time.monotonic()
+        with self._lock:
+            recent = [at for at in self._failures.get(address, ()) if at > now - _WINDOW]
+            if len(recent) >= _FAILURES:
+                raise Refused(429, "too many wrong tokens: wait a minute")
+            found = None if token is None else self._known_by(token)
+            if found is not None:
+                return found
+            if token is not None:
+                self._forget_old(now)
+                self._failures[address] = [*recent, now]
+        raise Refused(401, "this server wants a token: Authorization: Bearer …")
+
+    def _known_by(self, token: str) -> Person | None:
+        if self._token is not None and hmac.compare_digest(hash_of(token), self._token):
+            return ANYONE
+        return None if self._people is None else self._people.known_by(token)
+
+    def _forget_old(self, now: float) -> None:
+        if len(self._failures) >= _MOST_ADDRESSES:
+            self._failures = {who: at for who, at in self._failures.items() if at[-1] > now - _WINDOW}
+
+
 class Guard:
     """ASGI middleware around the whole app.
 
@@ -56,21 +107,28 @@ class Guard:
         What is guarded.
     metrics : Metrics
         Where requests are counted.
-    token : str, optional
-        What ``Authorization: Bearer`` must say for anything below ``/api`` and for the metrics. Only its
-        hash is kept.
+    access : Access
+        Who may ask for anything below ``/api`` and for the metrics.
     hosts : set of str, optional
         Names under which the server may be addressed; a page elsewhere cannot reach it under a name of
         its own. Any where not given.
+    largest_upload : int
+        Bytes that a file may have.
     """
 
-    def __init__(self, app: Any, metrics: Metrics, token: str | None, hosts: set[str] | None) -> None:
+    def __init__(
+        self,
+        app: Any,
+        metrics: Metrics,
+        access: Access,
+        hosts: set[str] | None = None,
+        largest_upload: int = LARGEST_UPLOAD,
+    ) -> None:
         self.app = app
         self.metrics = metrics
-        self._token = None if token is None else _hash(token)
+        self._access = access
         self._hosts = hosts
-        self._failures: dict[str, list[float]] = defaultdict(list)
-        self._lock = threading.Lock()
+        self._largest_upload = largest_upload
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
@@ -108,26 +166,16 @@ class Guard:
             raise Refused(421, f"this server is not {host!r}: address it by the name it was started with")
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             _check_origin(headers)
-        if self._token is not None and (scope["path"].startswith("/api/") or scope["path"] == "/metrics"):
-            self._check_token(scope, headers.get("authorization", ""))
-
-    def _check_token(self, scope: Scope, authorization: str) -> None:
-        address = (scope.get("client") or ("?", 0))[0]
-        now = time.monotonic()
-        with self._lock:
-            recent = self._failures[address] = [at for at in self._failures[address] if at > now - _WINDOW]
-            if len(recent) >= _FAILURES:
-                raise Refused(429, "too many wrong tokens: wait a minute")
-            kind, _, token = authorization.partition(" ")
-            assert self._token is not None
-            if kind.lower() == "bearer" and hmac.compare_digest(_hash(token.strip()), self._token):
-                return
-            if authorization:
-                recent.append(now)
-        raise Refused(401, "this server wants a token: Authorization: Bearer …")
+        # The document of the API says nothing that the sources do not.
+        if (scope["path"].startswith("/api/") and scope["path"] != "/api/openapi.json") or scope["path"] == "/metrics":
+            address = (scope.get("client") or ("?", 0))[0]
+            person = self._access.person(address, token_of(scope, headers))
+            if scope["path"] == "/metrics" and not person.may("owner"):
+                raise Refused(403, "the figures are for owners")
+            scope["activecover.person"] = person
 
     def _limited(self, scope: Scope, headers: dict[str, str], receive: Receive) -> Receive:
-        most = LARGEST_UPLOAD if scope["path"] == "/api/uploads" else LARGEST_BODY
+        most = self._largest_upload if scope["path"] == "/api/uploads" else LARGEST_BODY
         length = headers.get("content-length", "0")
         too_large = Refused(413, f"more than {most >> 20} MB: too large", "input")
         if not length.isdigit() or int(length) > most:
@@ -143,6 +191,23 @@ class Guard:
             return message
 
         return limited
+
+
+def cookie_name(scope: Scope) -> str:
+    """The cookie that carries a token; servers on other ports of a machine have cookies of their own."""
+    return f"activecover_{(scope.get('server') or ('', 0))[1]}"
+
+
+def token_of(scope: Scope, headers: dict[str, str]) -> str | None:
+    """The token that a request brings along."""
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    if kind:
+        return token.strip() if kind.lower() == "bearer" else ""
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(scope))
+    except CookieError:
+        return None
+    return None if cookie is None else cookie.value
 
 
 def is_loopback(host: str) -> bool:
@@ -175,7 +240,7 @@ def _check_origin(headers: dict[str, str]) -> None:
 
 
 def _safe_headers(path: str, name: str) -> list[tuple[bytes, bytes]]:
-    policy = FRAME_POLICY if path.startswith("/frame/") else PAGE_POLICY
+    policy = FRAME_POLICY if path.startswith("/api/") and path.endswith("/frame") else PAGE_POLICY
     added = {
         "content-security-policy": policy,
         "x-content-type-options": "nosniff",
@@ -183,7 +248,7 @@ def _safe_headers(path: str, name: str) -> list[tuple[bytes, bytes]]:
         "cross-origin-resource-policy": "same-origin",
         "x-request-id": name,
     }
-    if path.startswith("/api/") or path.startswith("/frame/"):
+    if path.startswith("/api/"):
         added["cache-control"] = "no-store"
     return [(key.encode(), value.encode()) for key, value in added.items()]
 
@@ -195,7 +260,3 @@ async def _refuse(send: Send, refused: Refused, name: str) -> None:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "replace")).digest()

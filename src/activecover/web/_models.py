@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from activecover.home import Role
+
 By = Annotated[str, Field(description="Who it is.", max_length=200)]
 #: Passed on as it is: the campaign says in its own words what is no label.
 Label = Annotated[Any, Field(description="Whether the item is positive.", json_schema_extra={"type": "boolean"})]
@@ -118,17 +120,38 @@ class ProblemDetails(BaseModel):
     request: str | None = None
 
 
+class Myself(BaseModel):
+    """Who the server takes someone for; without a name, whoever they say."""
+
+    name: str | None
+    role: Role
+
+
+class Removed(BaseModel):
+    """It is gone."""
+
+    removed: str
+
+
 class ItemView(BaseModel):
-    """An item to decide on, why it was chosen, and how to show it."""
+    """An item to decide on, and how to show it; why it was chosen is not for annotators."""
 
     id: str
     content: dict[str, Any]
-    source: str
+    source: str | None
     distance: float | None
     nearest: str | None
-    reason: str
+    reason: str | None
     view: dict[str, Any]
     beside: dict[str, Any] | None
+
+
+class Ahead(BaseModel):
+    """What comes next, by answer, as far as it is known."""
+
+    yes: ItemView | None = None
+    no: ItemView | None = None
+    aside: ItemView | None = None
 
 
 class Items(BaseModel):

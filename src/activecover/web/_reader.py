@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.campaign import Campaign
-from activecover.errors import ActiveCoverError
+from activecover.campaign import Campaign, Item
+from activecover.errors import ActiveCoverError, StoreError
+from activecover.intake import is_picture
 from activecover.pool import Pool
 from activecover.stopping import Record, make_rule
 from activecover.store import Ask, Event, Ledger
@@ -48,9 +49,43 @@ class Reader:
             return self._ledger, self._position
 
     @property
-    def lock(self) -> threading.RLock:
-        """Held while the ledger is looked at."""
-        return self._lock
+    def mark(self) -> str:
+        """What tells this campaign from another of its name, in every process."""
+        ledger, _ = self.follow()
+        return format(int(1e6 * (ledger.created or {}).get("at", 0)), "x")
+
+    def served(self, name: str, who: str, *, beside: bool = False) -> bool:
+        """Whether someone has or had an item on the table; with ``beside``, or may have seen it beside one."""
+        with self._lock:
+            ledger, _ = self.follow()
+            ask = ledger.asks.get(name)
+            if beside and (name in ledger.known or (ask is not None and ask.state == "positive")):
+                return True
+            if ask is None:
+                return False
+            return who in ask.also or who in ask.opinions or (ask.by == who and ask.state != "open")
+
+    def on_table(self, who: str) -> int:
+        """How many items someone has."""
+        with self._lock:
+            ledger, _ = self.follow()
+            shared = ledger.with_state("waiting", "conflict")
+            return sum(ask.by == who for ask in ledger.with_state("leased")) + sum(who in ask.also for ask in shared)
+
+    def ahead_of_aside(self, name: str) -> Item | None:
+        """What probably comes next when an item is put aside; nothing is leased by it."""
+        pool = self.campaign.pool
+        try:
+            found = self.campaign.learner.propose(1, np.union1d(self.held(), pool.rows([name])))
+        except StoreError:
+            return None  # another process runs the learner
+        if not len(found):
+            return None
+        row, far = int(found.rows[0]), float(found.distances[0])
+        source = "explore" if found.explored else "learner"
+        key = int(found.nearest[0])
+        nearest = pool.id(key) if key >= 0 else None
+        return Item(pool.id(row), pool.content(row), source, None if np.isnan(far) else far, nearest)
 
     def counts(self) -> dict[str, int]:
         """How many items are in which state."""
@@ -100,7 +135,8 @@ class Reader:
         if any(wanted in text.casefold() for text in (ask.id, ask.by, ask.note or "")):
             return True
         row = int(self.campaign.pool.rows([ask.id])[0])
-        return any(wanted in str(value).casefold() for value in self.campaign.pool.content(row).values())
+        values = map(str, self.campaign.pool.content(row).values())
+        return any(wanted in value.casefold() for value in values if not is_picture(value))
 
     def _once(self, what: str, make: Any) -> Any:
         with self._lock:

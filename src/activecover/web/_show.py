@@ -7,15 +7,13 @@ import importlib
 import io
 import math
 import re
-import secrets
-import threading
-from collections import OrderedDict
 from typing import Any
+from urllib.parse import quote
 
 from activecover.campaign import Campaign, Item
 from activecover.errors import InputError
 from activecover.extras import require
-from activecover.intake import ImageFiles
+from activecover.intake import is_picture, picture_bytes
 from activecover.pool import Pool
 
 _WORD = re.compile(r"[^\W\d_][\w'-]{2,}")
@@ -23,33 +21,7 @@ _FIELD = re.compile(r"\{\{\s*(.+?)\s*\}\}")
 _LONG = 60
 _SAMPLED = 200
 _MOST_TERMS = 40
-_MOST_FRAMES = 2000
 LARGEST_TEMPLATE = 1 << 18
-
-
-class Frames:
-    """Rendered templates that wait to be fetched, under names that cannot be guessed.
-
-    A frame of the page cannot send a token along, so that the name has to do.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pages: OrderedDict[str, str] = OrderedDict()
-
-    def keep(self, page: str) -> str:
-        """Keep a page and give its name; the oldest go when there are too many."""
-        name = secrets.token_urlsafe(18)
-        with self._lock:
-            self._pages[name] = page
-            while len(self._pages) > _MOST_FRAMES:
-                self._pages.popitem(last=False)
-        return name
-
-    def get(self, name: str) -> str | None:
-        """A page by its name."""
-        with self._lock:
-            return self._pages.get(name)
 
 
 class Showcase:
@@ -57,54 +29,67 @@ class Showcase:
 
     Parameters
     ----------
+    name : str
+        Of the campaign, for the addresses of pictures.
     campaign : Campaign
         Whose items.
     template : str or None
         HTML with ``{{ column }}`` for what stands in a column; shown in a frame that runs nothing.
-    images : ImageFiles or None
-        Where the rows are images, and the file is kept.
-    frames : Frames
-        Where rendered templates go.
     """
 
-    def __init__(self, campaign: Campaign, template: str | None, images: ImageFiles | None, frames: Frames) -> None:
+    def __init__(self, name: str, campaign: Campaign, template: str | None) -> None:
         self.campaign = campaign
         self.template = template
-        self._images = images
-        self._image_rows = {} if images is None else {name: row for row, name in enumerate(images.names)}
-        self._frames = frames
+        self._path = f"/api/campaigns/{quote(name, safe='')}"
         self.texts = _text_columns(campaign.pool)
         self.smiles = next((name for name in campaign.pool.contents if name.casefold() == "smiles"), None)
 
-    def item(self, item: Item) -> dict[str, Any]:
-        """An item with all that the page needs to show it, and its nearest positive beside it."""
+    def item(self, item: Item, *, blind: bool = False) -> dict[str, Any]:
+        """An item with all that the page needs to show it, and its nearest positive beside it.
+
+        Of a ``blind`` view no field tells why the item was asked for.
+        """
         beside = self._beside(item.nearest)
-        shown: dict[str, Any] = {
-            "id": item.id,
-            "content": plain(item.content),
-            "source": item.source,
-            "distance": item.distance,
-            "nearest": item.nearest,
-            "reason": item.reason,
-            "view": self._view(item.content),
-            "beside": None if beside is None else {**beside, "view": self._view(beside["content"])},
-        }
+        view = self._view(item.id, item.content)
         if beside is not None:
-            shown["view"]["terms"] = self._shared_terms(item.content, beside["content"])
-        return shown
+            view["terms"] = self._shared_terms(item.content, beside["content"])
+            beside = {**beside, "content": self._plain(beside["id"], beside["content"])}
+        return {
+            "id": item.id,
+            "content": self._plain(item.id, item.content),
+            "source": None if blind else item.source,
+            "distance": None if blind else item.distance,
+            "nearest": None if blind else item.nearest,
+            "reason": None if blind else item.reason,
+            "view": view,
+            "beside": beside,
+        }
 
     def any_item(self, row: int) -> dict[str, Any]:
         """Any row of the pool, without a reason."""
-        content = self.campaign.pool.content(row)
-        return {"id": self.campaign.pool.id(row), "content": plain(content), "view": self._view(content)}
+        name = self.campaign.pool.id(row)
+        return {"id": name, "content": self.content(row), "view": self._view(name, self.campaign.pool.content(row))}
 
-    def image(self, row: int) -> tuple[bytes, str]:
-        """The image of a row, and what kind it is."""
-        name = str(self.campaign.pool.content(row).get("file", ""))
-        if self._images is None or name not in self._image_rows:
-            raise InputError(f"id {self.campaign.pool.id(row)!r} has no image here")
-        data = self._images.read(self._image_rows[name])
-        return _as_png(data)
+    def content(self, row: int) -> dict[str, Any]:
+        """What stands in a row's columns, with addresses for pictures."""
+        return self._plain(self.campaign.pool.id(row), self.campaign.pool.content(row))
+
+    def images(self, row: int) -> list[str]:
+        """Which columns of a row hold pictures."""
+        return [column for column, value in self.campaign.pool.content(row).items() if is_picture(value)]
+
+    def image(self, row: int, column: str) -> tuple[bytes, str]:
+        """The picture in a column of a row, and what kind it is."""
+        value = self.campaign.pool.content(row).get(column)
+        if value is None or not is_picture(value):
+            raise InputError(f"id {self.campaign.pool.id(row)!r} has no image in column {column!r}")
+        return _as_png(picture_bytes(value))
+
+    def page(self, row: int) -> str:
+        """A row by the template."""
+        if self.template is None:
+            raise InputError("this campaign has no template")
+        return render(self.template, self.campaign.pool.content(row))
 
     def _beside(self, nearest: str | None) -> dict[str, Any] | None:
         if nearest is None:
@@ -115,18 +100,26 @@ class Showcase:
             return None  # from outside the pool: there is nothing to show
         if self.campaign.pool.withdrawn[row]:
             return None
-        return {"id": nearest, "content": plain(self.campaign.pool.content(row))}
+        content = self.campaign.pool.content(row)
+        return {"id": nearest, "content": content, "view": self._view(nearest, content)}
 
-    def _view(self, content: dict[str, Any]) -> dict[str, Any]:
+    def _view(self, name: str, content: dict[str, Any]) -> dict[str, Any]:
         molecule = None if self.smiles is None else draw_molecule(str(content.get(self.smiles) or ""))
-        frame = None
-        if self.template is not None:
-            frame = "/frame/" + self._frames.keep(render(self.template, content))
-        image = str(content.get("file", "")) in self._image_rows
-        return {"texts": self.texts, "molecule": molecule, "image": image, "frame": frame, "terms": []}
+        frame = None if self.template is None else f"{self._path}/frame?id={quote(name, safe='')}"
+        images = [column for column, value in content.items() if is_picture(value)]
+        return {"texts": self.texts, "molecule": molecule, "images": images, "frame": frame, "terms": []}
+
+    def _plain(self, name: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Contents as JSON can hold them; pictures come by an address of their own."""
+        plain = {}
+        for column, value in content.items():
+            address = f"{self._path}/image?id={quote(name, safe='')}&column={quote(column, safe='')}"
+            plain[str(column)] = address if is_picture(value) else _plain(value)
+        return plain
 
     def _shared_terms(self, content: dict[str, Any], other: dict[str, Any]) -> list[str]:
-        names = self.texts or [name for name in content if name not in (self.smiles, "file")]
+        pictures = [name for name, value in content.items() if is_picture(value)]
+        names = self.texts or [name for name in content if name not in (self.smiles, "file", *pictures)]
         return shared_terms(*(" ".join(str(part.get(name) or "") for name in names) for part in (content, other)))
 
 
@@ -177,11 +170,6 @@ def draw_molecule(smiles: str) -> str | None:
     return str(drawing.GetDrawingText())
 
 
-def plain(content: dict[str, Any]) -> dict[str, Any]:
-    """Contents as JSON can hold them."""
-    return {str(name): _plain(value) for name, value in content.items()}
-
-
 def _plain(value: Any) -> Any:
     if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
@@ -195,7 +183,8 @@ def _text_columns(pool: Pool) -> list[str]:
     step = max(1, len(pool) // _SAMPLED)
     found = []
     for name, values in pool.contents.items():
-        sample = [str(values[row]) for row in range(0, len(pool), step) if isinstance(values[row], str)]
+        drawn = (values[row] for row in range(0, len(pool), step))
+        sample = [value for value in drawn if isinstance(value, str) and not is_picture(value)]
         if sample and sum(map(len, sample)) / len(sample) >= _LONG and name.casefold() != "smiles":
             found.append(name)
     return found

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
-import secrets
+import os
 import socket
 import webbrowser
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from activecover.errors import InputError
 from activecover.extras import require
-from activecover.home import Home
+from activecover.home import Home, People
+
+#: How the processes of a server learn what they are to serve.
+_SETTINGS = "ACTIVECOVER_SERVE"
+LARGEST_UPLOAD = 4 << 10
 
 
 def serve(
@@ -23,43 +29,86 @@ def serve(
     open_page: bool = False,
     lease: float | None = None,
     names: Sequence[str] = (),
+    workers: int = 1,
+    upload_limit: int = LARGEST_UPLOAD,
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve the campaigns of a home until interrupted.
 
-    Off this machine a token is needed: one is made and said, once, where none is given. ``names`` are those
-    by which others know the machine, where a proxy stands before the server.
+    Off this machine a token is needed. Where there is none yet, someone named ``owner`` is let in, whose
+    token is said once and kept as a hash. ``names`` are those by which others know the machine, where a
+    proxy stands before the server; ``workers`` processes share the work; a file has ``upload_limit`` MB at most.
     """
     _require()
     import uvicorn
 
-    from activecover.web._app import make_app
     from activecover.web._guard import is_loopback
 
     local = is_loopback(host)
     # Before anything is said: a port that is taken is no place to invite people to.
     listener = listen(host, port)
     port = listener.getsockname()[1]
-    if token is None and not local:
-        token = secrets.token_urlsafe(24)
-        say(f"token: {token}")
-    hosts = {host, "localhost", "127.0.0.1", "::1", *names} if local or names else None
-    app = make_app(home, token=token, hosts=hosts, lease=lease)
+    people = People(home.folder)
+    # A proxy's visitors come from this machine, whoever they are.
+    required = not local or bool(names)
+    if required and token is None and not len(people):
+        say(f"token of the owner, shown this once: {people.add('owner', 'owner')}")
+    hosts = [host, "localhost", "127.0.0.1", "::1", *names] if local or names else None
+    settings = {"required": required, "hosts": hosts, "lease": lease, "upload_limit": upload_limit}
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{'localhost' if host in ('0.0.0.0', '::') else shown}:{port}/"
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=10
-    )
+    config: dict[str, Any] = {
+        "log_level": "warning", "access_log": False, "server_header": False, "timeout_graceful_shutdown": 10,
+    }  # fmt: skip
     logging.getLogger("activecover.web").setLevel(logging.INFO)
     say(f"serving {home.folder} at {address} (Ctrl-C ends it)")
     if open_page:
         webbrowser.open(address)
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        if workers == 1:
+            app = _app(home, token, settings)
+            uvicorn.Server(uvicorn.Config(app, **config)).run(sockets=[listener])
+        else:
+            listener.close()
+            _serve_many(home, token, settings, config, workers, (host, port))
     except KeyboardInterrupt:
         pass  # the server has ended what it was doing already
     finally:
         listener.close()
+
+
+def _serve_many(
+    home: Home, token: str | None, settings: dict[str, Any], config: dict[str, Any], workers: int, address: Any
+) -> None:
+    """Several processes on one address; one that dies is replaced."""
+    import uvicorn
+
+    # They open the store themselves: a connection cannot be shared.
+    home.close()
+    told = {**settings, "folder": str(home.folder.absolute()), "store": home.url, "token": token}
+    os.environ[_SETTINGS] = json.dumps(told)
+    host, port = address[:2]
+    uvicorn.run("activecover.web.server:worker", factory=True, workers=workers, host=host, port=port, **config)
+
+
+def worker() -> Any:
+    """The app of one process of several, made from what :func:`serve` has left for it."""
+    told = json.loads(os.environ[_SETTINGS])
+    logging.getLogger("activecover.web").setLevel(logging.INFO)
+    return _app(Home(told.pop("folder"), told.pop("store")), told.pop("token"), told)
+
+
+def _app(home: Home, token: str | None, settings: dict[str, Any]) -> Any:
+    from activecover.web._app import make_app
+
+    return make_app(
+        home,
+        token=token,
+        required=settings["required"],
+        hosts=None if settings["hosts"] is None else set(settings["hosts"]),
+        lease=settings["lease"],
+        largest_upload=settings["upload_limit"] << 20,
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -7,14 +7,18 @@ import * as map from "./map.js";
 import * as progress from "./progress.js";
 import * as setup from "./setup.js";
 
+// Which views are for whom: nobody is shown a door that is locked.
+const VIEWS_OF = { annotator: ["label", "campaigns"], adjudicator: ["label", "progress", "map", "history", "campaigns"] };
 const VIEWS = { label: ["Label", label], progress: ["Progress", progress], map: ["Map", map], history: ["History", history], setup: ["Set up", setup], campaigns: ["Campaigns", campaigns] };
 const ALONE = ["setup", "campaigns"];
 const main = document.getElementById("main");
 const picker = document.getElementById("campaign");
 const whoami = document.getElementById("who");
 
+let me = { name: null, role: "owner" };
 whoami.value = localStorage.getItem("who") ?? "me";
-const who = () => whoami.value.trim() || "me";
+const who = () => me.name ?? (whoami.value.trim() || "me");
+const mine = () => VIEWS_OF[me.role] ?? Object.keys(VIEWS);
 whoami.addEventListener("change", () => {
   localStorage.setItem("who", who());
   render();
@@ -28,7 +32,7 @@ const go = (view, campaign) => {
 
 function where() {
   const [, view = "", name = ""] = location.hash.split("/");
-  return { view: VIEWS[view] ? view : "campaigns", campaign: decodeURIComponent(name) };
+  return { view: mine().includes(view) ? view : "campaigns", campaign: decodeURIComponent(name) };
 }
 
 async function refresh() {
@@ -43,7 +47,8 @@ async function refresh() {
 function links() {
   const { view, campaign } = where();
   const name = campaign || (picker.disabled ? "" : picker.value);
-  document.getElementById("views").replaceChildren(...Object.entries(VIEWS).map(([key, [title]]) => {
+  document.getElementById("views").replaceChildren(...mine().map((key) => {
+    const [title] = VIEWS[key];
     const alone = ALONE.includes(key);
     return h("a", { href: alone ? `#/${key}` : `#/${key}/${encodeURIComponent(name)}`, "aria-current": key === view ? "page" : null, "aria-disabled": !alone && !name ? "true" : null }, title);
   }));
@@ -59,7 +64,7 @@ async function render() {
     const names = await refresh();
     if (!ALONE.includes(view) && !names.includes(campaign)) return go("campaigns");
     leave();
-    leave = VIEWS[view][1].show(main, { campaign, who, go, refresh }) ?? (() => {});
+    leave = VIEWS[view][1].show(main, { campaign, who, go, refresh, role: me.role }) ?? (() => {});
   } catch (wrong) {
     notice(wrong.message);
   }
@@ -70,4 +75,21 @@ picker.addEventListener("change", () => {
   go(ALONE.includes(view) ? "label" : view, picker.value);
 });
 addEventListener("hashchange", render);
-render();
+document.getElementById("leave").addEventListener("click", async () => {
+  await fetch("/api/logout", { method: "POST" });
+  location.reload();
+});
+
+// The server knows those who have a token of their own by name; others say who they are.
+async function begin() {
+  try {
+    me = await get("/api/me");
+  } catch (wrong) {
+    return notice(wrong.message);
+  }
+  whoami.parentElement.hidden = me.name !== null;
+  document.getElementById("known").hidden = me.name === null;
+  document.getElementById("known-name").textContent = me.name ?? "";
+  render();
+}
+begin();

@@ -1,12 +1,13 @@
 // Campaigns: the list, archives, restoring one.
 import { download, fetchFrom, get, h, notice, number, post } from "./dom.js";
 
-export function show(root, { go, refresh }) {
+export function show(root, { go, refresh, role }) {
+  const owner = role === "owner";
   const list = h("div");
   const file = h("input", { type: "file", accept: ".zip", class: "unseen", id: "archive", onchange: () => file.files[0] && restore(file.files[0]) });
   root.replaceChildren(
     h("div", { class: "row spread" }, h("h1", {}, "Campaigns"),
-      h("div", { class: "row" }, h("label", { for: "archive", class: "button" }, "Restore an archive"), file, h("button", { class: "primary", onclick: () => go("setup") }, "New campaign"))),
+      owner && h("div", { class: "row" }, h("label", { for: "archive", class: "button" }, "Restore an archive"), file, h("button", { class: "primary", onclick: () => go("setup") }, "New campaign"))),
     h("p"), list);
 
   async function restore(chosen) {
@@ -37,9 +38,9 @@ export function show(root, { go, refresh }) {
       list.replaceChildren(names.length
         ? h("div", { class: "sheet wide-table" }, h("table", {}, h("tbody", {}, campaigns.map(({ name, counts }) =>
           h("tr", {}, h("td", { class: "text" }, h("a", { href: `#/label/${encodeURIComponent(name)}` }, name)), h("td", { class: "soft small" }, about(counts)),
-            h("td", {}, h("div", { class: "row" }, h("button", { class: "small", onclick: () => download(`/api/campaigns/${encodeURIComponent(name)}/archive`).catch((wrong) => notice(wrong.message)) }, "Archive"),
+            owner && h("td", {}, h("div", { class: "row" }, h("button", { class: "small", onclick: () => download(`/api/campaigns/${encodeURIComponent(name)}/archive`).catch((wrong) => notice(wrong.message)) }, "Archive"),
               h("button", { class: "small", onclick: () => remove(name), "aria-label": `Remove ${name}` }, "Remove"))))))))
-        : h("div", { class: "sheet empty" }, h("h2", {}, "No campaign yet"), h("p", { class: "soft" }, "Drop a table, vectors or images, and begin to label."), h("button", { class: "primary", onclick: () => go("setup") }, "Set one up")));
+        : h("div", { class: "sheet empty" }, h("h2", {}, "No campaign yet"), h("p", { class: "soft" }, owner ? "Drop a table, vectors or images, and begin to label." : "An owner has to set one up."), owner && h("button", { class: "primary", onclick: () => go("setup") }, "Set one up")));
     } catch (wrong) {
       notice(wrong.message);
     }

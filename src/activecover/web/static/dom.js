@@ -49,13 +49,17 @@ export function requestKey() {
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
+// Asks for the token and hands it to the server, which keeps it in a cookie that no script can read.
+let asking = null;
 async function askForToken() {
   const dialog = document.getElementById("token");
   const field = document.getElementById("token-value");
   field.value = "";
   dialog.showModal();
   await new Promise((done) => dialog.addEventListener("close", done, { once: true }));
-  sessionStorage.setItem("token", field.value.trim());
+  const answer = await fetch("/api/login", { method: "POST", headers: { Authorization: `Bearer ${field.value.trim()}` } });
+  if (answer.ok) location.reload();
+  else notice((await answer.json().catch(() => null))?.detail ?? "This token is not known.");
 }
 
 // A request. What changes something bears a name, and is made again under it when there is no answer.
@@ -65,8 +69,6 @@ export async function fetchFrom(path, { method = "GET", body, raw, headers = {},
   if (raw !== undefined) all["Content-Type"] = "application/octet-stream";
   if (method === "POST") all["Idempotency-Key"] = requestKey();
   for (let attempt = 0; ; attempt += 1) {
-    const token = sessionStorage.getItem("token");
-    if (token) all.Authorization = `Bearer ${token}`;
     let answer;
     try {
       answer = await fetch(path, { method, headers: all, body: raw ?? (body === undefined ? undefined : JSON.stringify(body)), signal });
@@ -77,7 +79,7 @@ export async function fetchFrom(path, { method = "GET", body, raw, headers = {},
       continue;
     }
     if (answer.status === 401) {
-      await askForToken();
+      await (asking ??= askForToken().finally(() => (asking = null)));
       continue;
     }
     if ([502, 503, 504].includes(answer.status) && attempt < 5) {

@@ -47,7 +47,7 @@ export function show(root, { campaign, who }) {
       table.replaceChildren(items.length ? h("table", { class: "stack" },
         h("thead", {}, h("tr", {}, ["Item", "Content", "Decision", "By", ""].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", {}, items.map((item) => h("tr", { "data-id": item.id },
-          h("td", { class: "text" }, item.id), h("td", { class: "text small" }, excerpt(item.content, item.id), item.note && h("div", { class: "soft" }, `note: ${item.note}`)),
+          h("td", { class: "text" }, item.id), h("td", { class: "text small" }, excerpt(item), item.note && h("div", { class: "soft" }, `note: ${item.note}`)),
           h("td", { class: STATES[item.state] }, NAMES[item.state]), h("td", {}, Object.keys(item.opinions ?? {}).join(", ") || item.by),
           h("td", {}, ["positive", "negative"].includes(item.state) && h("button", { class: "small", onclick: () => change(item, item.state !== "positive"), "aria-label": `Change ${item.id} to ${item.state === "positive" ? "no" : "yes"}` }, item.state === "positive" ? "Change to no" : "Change to yes")))))) : h("p", { class: "soft" }, "Nothing found."));
       pages.replaceChildren(
@@ -55,7 +55,7 @@ export function show(root, { campaign, who }) {
         ...(offset > 0 ? [h("button", { class: "small", onclick: () => load(offset - PAGE) }, "Newer")] : []),
         ...(offset + PAGE < total ? [h("button", { class: "small", onclick: () => load(offset + PAGE) }, "Older")] : []));
       disputes.replaceChildren(...(conflicts.length ? [h("h2", {}, `${conflicts.length} in conflict`), ...conflicts.slice(0, 20).map(({ item, opinions }) =>
-        h("section", { class: "sheet", "aria-label": `Conflict on ${item.id}` }, body(campaign, item),
+        h("section", { class: "sheet", "aria-label": `Conflict on ${item.id}` }, body(item),
           h("p", { class: "small" }, Object.entries(opinions).map(([name, yes]) => `${name}: ${yes ? "yes" : "no"}`).join(" · ")),
           h("div", { class: "row" }, [true, false].map((label) => h("button", { onclick: () => act(() => post(`${path}/adjudicate`, { id: item.id, label, by: who() }), `${item.id}: decided`) }, label ? "Decide yes" : "Decide no"))))), h("p")] : []));
     } catch (wrong) {

@@ -1,5 +1,5 @@
-// How one item looks: text with marked terms, picture, molecule, columns, or the user's own template.
-import { fetchFrom, h } from "./dom.js";
+// How one item looks: text with marked terms, pictures, molecule, columns, or the user's own template.
+import { h } from "./dom.js";
 
 function marked(text, terms) {
   if (!terms?.length) return [text];
@@ -8,29 +8,14 @@ function marked(text, terms) {
   return text.split(pattern).map((part, place) => (place % 2 ? h("mark", {}, part) : part));
 }
 
-function picture(campaign, id) {
-  const image = h("img", { class: "picture", alt: `Image ${id}` });
-  // With a token an address alone is not enough.
-  fetchFrom(`/api/campaigns/${encodeURIComponent(campaign)}/image?id=${encodeURIComponent(id)}`)
-    .then((answer) => answer.blob())
-    .then((blob) => {
-      image.src = URL.createObjectURL(blob);
-      image.addEventListener("load", () => URL.revokeObjectURL(image.src), { once: true });
-    })
-    .catch(() => (image.alt = `Image ${id}: it cannot be shown`));
-  return image;
-}
-
-const isPicture = (value) => typeof value === "string" && /^data:image\/(png|jpeg|gif|webp);base64,/.test(value);
-
-export function body(campaign, item, terms = []) {
+export function body(item, terms = []) {
   const { view, content } = item;
   const parts = [];
   if (view.frame) {
     parts.push(h("iframe", { class: "frame", sandbox: "", src: view.frame, title: `Item ${item.id}` }));
     return parts;
   }
-  if (view.image) parts.push(picture(campaign, item.id));
+  for (const name of view.images) parts.push(h("img", { class: "picture", src: content[name], alt: view.images.length > 1 ? name : "The item's image" }));
   if (view.molecule) {
     const address = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(view.molecule)}`;
     parts.push(h("img", { class: "picture molecule", src: address, alt: "Structure of the molecule" }));
@@ -41,12 +26,12 @@ export function body(campaign, item, terms = []) {
     if (long.length > 1) parts.push(h("h3", { class: "soft" }, name));
     parts.push(h("p", { class: "text" }, marked(String(content[name]), terms)));
   }
-  const rest = names.filter((name) => !long.includes(name) && String(content[name]) !== item.id);
+  const rest = names.filter((name) => !long.includes(name) && !view.images.includes(name) && String(content[name]) !== item.id);
   if (rest.length) {
     parts.push(
       h("dl", { class: "fields" }, rest.map((name) => [
         h("dt", {}, name),
-        h("dd", {}, isPicture(content[name]) ? h("img", { class: "picture", src: content[name], alt: name }) : marked(String(content[name]), terms)),
+        h("dd", {}, marked(String(content[name]), terms)),
       ])),
     );
   }
@@ -54,12 +39,16 @@ export function body(campaign, item, terms = []) {
   return parts;
 }
 
-export function excerpt(content, id, most = 160) {
-  const text = Object.values(content ?? {}).map((value) => String(value ?? "")).filter((value) => value && value !== id).sort((a, b) => b.length - a.length)[0] ?? "";
-  return text.length > most ? `${text.slice(0, most)}…` : text;
+// A line of text for an item, and its picture if it has one; both may be missing.
+export function excerpt({ id, content, images = [] }, most = 160) {
+  const texts = Object.entries(content ?? {}).filter(([name]) => !images.includes(name)).map(([, value]) => String(value ?? ""));
+  const text = texts.filter((value) => value && value !== id).sort((a, b) => b.length - a.length)[0] ?? "";
+  const picture = images.length ? h("img", { class: "stamp", src: content[images[0]], alt: "", loading: "lazy" }) : null;
+  return [picture, text.length > most ? `${text.slice(0, most)}…` : text].filter(Boolean);
 }
 
 export function reason(item) {
-  if (item.nearest) return ["Asked because it is the nearest open item to a positive", item.distance === null ? "" : ` (distance ${item.distance.toPrecision(3)})`];
-  return [{ explore: "Drawn at random, to find first positives", given: "Given by you" }[item.source] ?? "Ranked highest by the learner"];
+  if (item.nearest) return `Asked because it is the nearest open item to a positive${item.distance === null ? "" : ` (distance ${item.distance.toPrecision(3)})`}`;
+  if (item.source === null || item.source === "blind") return "";
+  return { explore: "Drawn at random, to find first positives", given: "Given by you", insurance: "Drawn at random, to see what the search may miss" }[item.source] ?? "Ranked highest by the learner";
 }

@@ -32,20 +32,29 @@ function tally() {
   return { line, set };
 }
 
+// One item with its nearest positive beside it, ready to be shown.
+function desk(item) {
+  const terms = item.view.terms, why = reason(item);
+  const article = h("article", { class: "sheet item", tabindex: "-1", "aria-label": `Item ${item.id}`, "data-id": item.id },
+    why && h("p", { class: "why" }, why), body(item, terms), h("p", { class: "name" }, item.id));
+  const beside = item.beside && h("aside", { class: "sheet beside", "aria-label": "The nearest positive" },
+    h("h2", {}, "Nearest positive"), body(item.beside, terms), h("p", { class: "name" }, item.beside.id));
+  return h("div", { class: beside ? "desk" : "desk alone", hidden: true }, article, beside);
+}
+
 function showOne(root, campaign, who, other) {
   const path = `/api/campaigns/${encodeURIComponent(campaign)}`;
   const counts = tally();
-  const place = h("div", { class: "desk" });
-  const undone = h("button", { class: "undo", onclick: () => press("undo") }, "Undo ", h("kbd", {}, "u"));
+  const stage = h("div");
   const answers = h("div", { class: "answers", role: "group", "aria-label": "Your answer" },
     h("button", { class: "yes", onclick: () => press("yes") }, "Yes ", h("kbd", {}, "y")),
     h("button", { class: "no", onclick: () => press("no") }, "No ", h("kbd", {}, "n")),
     h("button", { onclick: () => press("unsure") }, "Not sure ", h("kbd", {}, "?")),
     h("button", { onclick: () => press("skip") }, "Skip ", h("kbd", {}, "s")),
-    undone);
+    h("button", { class: "undo", onclick: () => press("undo") }, "Undo ", h("kbd", {}, "u")));
   root.replaceChildren(
     h("div", { class: "row spread" }, counts.line, h("button", { class: "small", onclick: other }, "List of ten ", h("kbd", { class: "hide-small" }, "l"))),
-    place, answers);
+    stage, answers);
 
   let current = null; // what is on the screen
   let foreseen = {}; // what comes next, by answer
@@ -58,30 +67,40 @@ function showOne(root, campaign, who, other) {
     foreseen = {};
     answers.hidden = !item && Boolean(stopped);
     if (!item) {
-      place.className = "desk alone";
-      place.replaceChildren(stopped
-        ? h("div", { class: "sheet empty" }, h("h1", {}, "Nothing to decide on now"), h("p", { class: "soft" }, stopped), h("button", { onclick: begin }, "Look again"), " ", h("button", { onclick: () => press("undo") }, "Undo the last answer"))
-        : h("article", { class: "sheet item", "aria-busy": "true", "aria-label": "Loading" }));
+      stage.replaceChildren(h("div", { class: "desk alone" }, stopped
+        ? h("div", { class: "sheet empty", id: "stopped" }, h("h1", {}, "Nothing to decide on now"), h("p", { class: "soft" }, stopped), h("button", { onclick: begin }, "Look again"), " ", h("button", { onclick: () => press("undo") }, "Undo the last answer"))
+        : h("article", { class: "sheet item", "aria-busy": "true", "aria-label": "Loading" })));
       if (stopped) say(`Nothing to decide on now: ${stopped}`);
       return;
     }
-    const terms = item.view.terms;
-    const article = h("article", { class: "sheet item", tabindex: "-1", "aria-label": `Item ${item.id}`, "data-id": item.id },
-      h("p", { class: "why" }, reason(item)), body(campaign, item, terms), h("p", { class: "name" }, item.id));
-    const beside = item.beside && h("aside", { class: "sheet beside", "aria-label": "The nearest positive" },
-      h("h2", {}, "Nearest positive"), body(campaign, item.beside, terms), h("p", { class: "name" }, item.beside.id));
-    place.className = beside ? "desk" : "desk alone";
-    place.replaceChildren(...[article, beside].filter(Boolean));
-    if (!typing(document.activeElement ?? document.body)) article.focus({ preventScroll: true });
+    // What was foreseen is there already, pictures and frames loaded: the rest goes.
+    const ready = item.desk ?? desk(item);
+    for (const child of [...stage.children]) if (child !== ready) child.remove();
+    if (!ready.isConnected) stage.append(ready);
+    ready.hidden = false;
+    if (!typing(document.activeElement ?? document.body)) ready.querySelector("article").focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }
 
+  // Finds what comes next for each answer. Where that depends on what other people do, another item is taken
+  // besides this one, so that it is there whatever the answer.
   async function foresee() {
     const item = current;
     if (!item || pending.length) return;
     try {
-      const found = await get(`${path}/ahead`, { id: item.id });
-      if (current === item) foreseen = found;
+      let found = await get(`${path}/ahead`, { id: item.id, by: who() });
+      if (!found.yes && !found.no && current === item && !pending.length) {
+        const { items } = await post(`${path}/ask`, { k: 2, by: who() });
+        const next = items[0]?.id === item.id ? items[1] : null;
+        found = { yes: next, no: next, aside: next };
+      }
+      if (current !== item || pending.length || ended) return;
+      const desks = new Map();
+      for (const next of Object.values(found).filter(Boolean)) {
+        if (!desks.has(next.id)) desks.set(next.id, stage.appendChild(desk(next)));
+        next.desk = desks.get(next.id);
+      }
+      foreseen = found;
     } catch { /* then the next item comes with the answer */ }
   }
 
@@ -89,9 +108,8 @@ function showOne(root, campaign, who, other) {
     if (what === "list") return other();
     if (what !== "undo" && !current) return;
     const started = performance.now();
-    const item = current;
-    const next = what === "yes" || what === "no" ? foreseen[what] : null;
-    pending.push({ what, item });
+    const next = { yes: foreseen.yes, no: foreseen.no, unsure: foreseen.aside, skip: foreseen.aside }[what];
+    pending.push({ what, item: current });
     display(next ?? null);
     if (next) requestAnimationFrame(() => window.activecoverLatency.push(performance.now() - started));
     say({ yes: "Yes", no: "No", unsure: "Not sure", skip: "Skipped", undo: "Undone" }[what]);
@@ -192,7 +210,7 @@ function showList(root, campaign, who, other) {
     [shown, chosen] = [found, new Map()];
     items.replaceChildren(...found.map((item, place) =>
       h("li", { class: "sheet", tabindex: place ? "-1" : "0", "data-id": item.id, "aria-label": `Item ${item.id}` },
-        h("div", {}, body(campaign, item, item.view.terms), h("p", { class: "name" }, item.id, " · ", reason(item))),
+        h("div", {}, body(item, item.view.terms), h("p", { class: "name" }, [item.id, reason(item)].filter(Boolean).join(" · "))),
         h("div", { class: "row" }, ["yes", "no", "unsure"].map((answer) =>
           h("button", { class: `small ${answer}`, tabindex: "-1", "data-answer": answer, "aria-pressed": "false", onclick: () => choose(place, answer) }, { yes: "Yes", no: "No", unsure: "Not sure" }[answer]))))));
     if (!found.length) items.replaceChildren(h("li", { class: "sheet empty" }, stopped ?? "Nothing is left to decide on."));

@@ -112,7 +112,7 @@ export function show(root, { campaign }) {
     const state = asked.states[asked.rows.indexOf(row)] ?? "open";
     const reveal = (item) => {
       if (hovered !== row || ended) return;
-      tip.replaceChildren(h("b", {}, item.id), h("span", { class: "soft" }, ` · ${state}`), h("div", {}, excerpt(item.content, item.id, 240)));
+      tip.replaceChildren(h("b", {}, item.id), h("span", { class: "soft" }, ` · ${state}`), h("div", {}, excerpt({ ...item, images: item.view.images }, 240)));
       tip.hidden = false;
       tip.style.left = `${Math.min(at[0] + 14, Math.max(0, box.width - tip.offsetWidth - 6))}px`;
       tip.style.top = `${Math.min(at[1] + 14, Math.max(0, box.height - tip.offsetHeight - 6))}px`;

@@ -1,6 +1,9 @@
 // Set up: drop a file, choose columns, see what would be made of it, start.
 import { fetchFrom, get, h, notice, number, post, say } from "./dom.js";
 
+// A value of the file: images come as what they are, anything else as text.
+const shown = (value) => (/^data:image\/(png|jpeg);base64,/.test(value) ? h("img", { class: "stamp", src: value, alt: "" }) : value.slice(0, 140));
+
 export function show(root, { go }) {
   const input = h("input", { type: "file", class: "unseen", id: "file", accept: ".csv,.tsv,.txt,.data,.parquet,.pq,.jsonl,.ndjson,.npy,.npz,.ris,.nbib,.zip", onchange: () => input.files[0] && take(input.files[0]) });
   const drop = h("div", { class: "drop" },
@@ -74,7 +77,7 @@ export function show(root, { go }) {
       h("h2", {}, `${file.name}: ${number(found.rows)} rows`),
       h("div", { class: "sheet wide-table" }, h("table", {},
         h("thead", {}, h("tr", {}, found.columns.slice(0, 12).map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, Array.from({ length: Math.min(5, Object.values(found.first)[0]?.length ?? 0) }, (_, row) => h("tr", {}, found.columns.slice(0, 12).map((name) => h("td", { class: "text small" }, found.first[name][row].slice(0, 140)))))))),
+        h("tbody", {}, Array.from({ length: Math.min(5, Object.values(found.first)[0]?.length ?? 0) }, (_, row) => h("tr", {}, found.columns.slice(0, 12).map((name) => h("td", { class: "text small" }, shown(found.first[name][row])))))))),
       h("p", { class: "soft small" }, `The plan: ${found.rows < 100 ? "a few" : "the first"} items at random, then always the open item nearest to any positive found so far.`),
       form);
     part.name.focus();

@@ -1,0 +1,102 @@
+"""``activecover certify``: the statement that an auditor can keep, and whether a log bears it out."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from activecover.cli import _options as options
+from activecover.cli._campaigns import HomeFolder, StoreUrl
+from activecover.cli._show import out, print_json
+from activecover.errors import InputError
+from activecover.home import Home, read_certificate, verify_with_archive, verify_with_campaign
+from activecover.stopping import Rule, make_rule
+from activecover.trace import replacing
+
+
+def certify(
+    name: Annotated[str | None, typer.Argument(help="The campaign.", show_default=False)] = None,
+    target: Annotated[float | None, typer.Option("--target", help="Another recall than was planned.")] = None,
+    confidence: Annotated[
+        float | None, typer.Option("--confidence", help="Another confidence than was planned.")
+    ] = None,
+    rule: Annotated[str | None, typer.Option("--rule", help="Another rule than was planned.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Keep the certificate in this file (JSON).")] = None,
+    verify: Annotated[
+        Path | None, typer.Option("--verify", help="Check this certificate instead of making one.")
+    ] = None,
+    archive: Annotated[
+        Path | None, typer.Option("--archive", help="Check it against this archive, not against a campaign here.")
+    ] = None,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+    json: options.Json = False,
+) -> int:
+    """State what recall is certain, by which rule and from which labels; or verify such a statement.
+
+    Exit code 1: the target is not certified, or the certificate does not verify.
+    """
+    if verify is not None:
+        for option, value in (("--target", target), ("--confidence", confidence), ("--rule", rule), ("--out", file)):
+            if value is not None:
+                raise InputError(f"{option} is for making a certificate, not for verifying one")
+        return _verify(verify, name, archive, home, store, json)
+    if archive is not None:
+        raise InputError("--archive is for verifying: name the certificate with --verify")
+    if name is None:
+        raise InputError("name a campaign, or a certificate to check with --verify")
+    with Home(home, store) as place, place.open(name) as campaign:
+        made = campaign.certificate(_rule(rule, target, confidence), name=name)
+    if file is not None:
+        with replacing(file) as temporary:
+            temporary.write_text(json_module.dumps(made.as_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    if json:
+        print_json(made.as_dict())
+    else:
+        out().print(Text(made.text().rstrip()), soft_wrap=True)
+        if file is not None:
+            out().print(Text(f"kept in {file}; verify with: activecover certify --verify {file} --archive ARCHIVE"))
+    return 0 if made.certified else 1
+
+
+def _rule(name: str | None, target: float | None, confidence: float | None) -> Rule | None:
+    """Another rule than the campaign's own, where anything was said of one."""
+    if name is None and target is None and confidence is None:
+        return None
+    given = {"target": target, "confidence": confidence}
+    return make_rule(name or "weighted-betting", **{key: value for key, value in given.items() if value is not None})
+
+
+def _verify(
+    file: Path, name: str | None, archive: Path | None, home: Path | None, store: str | None, json: bool
+) -> int:
+    if (name is None) == (archive is None):
+        raise InputError("say what to check the certificate against: --archive ARCHIVE, or the name of a campaign")
+    document: Any = read_certificate(file)
+    try:
+        if archive is not None:
+            wrong = verify_with_archive(document, archive)
+        else:
+            assert name is not None
+            with Home(home, store) as place, place.open(name) as campaign:
+                wrong = verify_with_campaign(document, campaign)
+    except InputError as problem:
+        raise InputError(f"{file}: {problem}" if "certificate" in str(problem) else str(problem)) from problem
+    if json:
+        print_json({"verified": not wrong, "problems": wrong})
+        return 1 if wrong else 0
+    for line in wrong:
+        out().print(Text(f"does NOT verify: {line}"), soft_wrap=True)
+    if not wrong:
+        out().print(Text(f"verified: {file} follows from the log, event by event"), soft_wrap=True)
+        out().print(Text(document["statement"][0]), soft_wrap=True)
+    return 1 if wrong else 0
+
+
+def register(app: typer.Typer) -> None:
+    """Hook the command into the root."""
+    app.command("certify", rich_help_panel="Campaigns")(certify)

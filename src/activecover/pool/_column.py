@@ -1,0 +1,81 @@
+"""Columns of contents that stay where they are until someone looks at a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableSequence, Sequence
+from typing import Any, Protocol
+
+
+class ReadByRow(Protocol):
+    """Contents by row, from wherever they lie."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, row: int) -> Sequence[Any]:
+        """What stands in each column of a row."""
+
+
+class Column(MutableSequence[Any]):
+    """One column of contents that are read when asked for; what is changed here is changed in memory alone."""
+
+    def __init__(self, records: ReadByRow, place: int) -> None:
+        self._records, self._place = records, place
+        self._changed: dict[int, Any] = {}
+        self._added: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._records) + len(self._added)
+
+    def __getitem__(self, chosen: Any) -> Any:
+        if isinstance(chosen, slice):
+            return [self[row] for row in range(*chosen.indices(len(self)))]
+        row = self._row(chosen)
+        if row in self._changed:
+            return self._changed[row]
+        stored = len(self._records)
+        return self._added[row - stored] if row >= stored else self._records.read(row)[self._place]
+
+    def __setitem__(self, chosen: Any, value: Any) -> None:
+        row = self._row(chosen)
+        stored = len(self._records)
+        if row >= stored:
+            self._added[row - stored] = value
+        else:
+            self._changed[row] = value
+
+    def __delitem__(self, chosen: Any) -> None:
+        raise TypeError("rows of a pool are erased, never removed")
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[row] for row in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == its for mine, its in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<column {self._records.names[self._place]!r}: {len(self):,} stored values>"
+
+    def insert(self, index: int, value: Any) -> None:
+        """Add a value; at the end alone."""
+        if index != len(self):
+            raise TypeError("rows of a pool are added at its end")
+        self._added.append(value)
+
+    def _row(self, chosen: Any) -> int:
+        row = chosen.__index__()
+        row = int(row + len(self) if row < 0 else row)
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {chosen} of {len(self)}")
+        return row
+
+
+class Unread(Column):
+    """A column that a pool takes over as it is: reading all of it at once would fill the memory."""

@@ -1,0 +1,197 @@
+"""Routes for those who label: ask, tell, put aside, take back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from activecover.campaign import Item
+from activecover.errors import InputError
+from activecover.home import Person
+from activecover.web import _models as models
+from activecover.web._desk import Open
+from activecover.web._guard import cookie_name, token_of
+from activecover.web._problems import Problem
+from activecover.web._routes import RESPONSES, Key, Me, One, TheDesk, Written, at_least, check_theirs, name_of, once
+
+router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("annotator")])
+_COOKIE_DAYS = 30
+
+
+@router.get("/me", tags=["server"])
+def me(me: Me) -> models.Myself:
+    """Who the server takes you for."""
+    return models.Myself(name=me.name, role=me.role)
+
+
+@router.post("/login", tags=["server"])
+def login(me: Me, request: Request, response: Response) -> models.Myself:
+    """Keep the token that this request brings along in a cookie that scripts cannot read."""
+    headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in request.scope["headers"]}
+    token = token_of(request.scope, headers)
+    if token:
+        response.set_cookie(
+            cookie_name(request.scope),
+            token,
+            max_age=_COOKIE_DAYS * 24 * 3600,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+    return models.Myself(name=me.name, role=me.role)
+
+
+@router.post("/logout", tags=["server"])
+def logout(request: Request, response: Response) -> models.Removed:
+    """Forget the cookie."""
+    response.delete_cookie(cookie_name(request.scope), httponly=True, samesite="strict")
+    return models.Removed(removed="the cookie")
+
+
+@router.get("/campaigns", tags=["campaigns"])
+def list_campaigns(desk: TheDesk) -> dict[str, Any]:
+    """All campaigns, and of those that are open how many items are in which state."""
+    counts = {one.name: one.reader.counts() for one in desk.opened()}
+    return {"campaigns": [{"name": name, "counts": counts.get(name)} for name in desk.names()]}
+
+
+@router.post("/campaigns/{name}/ask", tags=["label"])
+def ask(one: One, me: Me, body: models.AskBody) -> models.Items:
+    """Lease items to someone; asking again returns the same ones until they are told."""
+    return _items(one, me, one.campaign.ask(body.k, name_of(me, body.by)))
+
+
+@router.post("/campaigns/{name}/answer", tags=["label"])
+def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models.Items:
+    """Tell what an item is and lease the next."""
+    by = name_of(me, body.by)
+    check_theirs(one, me, body.id)
+    once(
+        one.campaign, key, {"asked", "told"}, {body.id: body.label}, lambda: one.campaign.tell(body.id, body.label, by)
+    )
+    return _items(one, me, one.campaign.ask(body.k, by))
+
+
+@router.get("/campaigns/{name}/ahead", tags=["label"])
+def ahead(
+    one: One,
+    me: Me,
+    id: Annotated[str, Query(description="An item on the table.")],
+    by: Annotated[str, Query(description="Whose table.", max_length=200)] = "me",
+) -> models.Ahead:
+    """The next item for each answer, so that it can be shown without waiting; nothing is leased by it."""
+    who = name_of(me, by)
+    check_theirs(one, me, id)
+    return models.Ahead(**{answer: _view(one, me, item) for answer, item in _following(one, id, who).items()})
+
+
+@router.post("/campaigns/{name}/tell", tags=["label"])
+def tell(one: One, me: Me, body: models.TellBody, key: Key = None) -> models.Done:
+    """Say of items whether they are positive: all of them, or none."""
+    by = name_of(me, body.by)
+    check_theirs(one, me, body.ids)
+    names = [body.ids] if isinstance(body.ids, str) else body.ids
+    values = [body.labels] if isinstance(body.ids, str) else body.labels
+    wanted = dict(zip(names, values, strict=False)) if isinstance(values, list) else {}
+
+    def act() -> None:
+        one.campaign.tell(body.ids, body.labels, by, change=body.change, note=body.note)
+
+    return _done(one, once(one.campaign, key, {"asked", "told"}, wanted, act))
+
+
+@router.post("/campaigns/{name}/skip", tags=["label"])
+def skip(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
+    """Put items aside; they come back when nothing else is left."""
+    by = name_of(me, body.by)
+    check_theirs(one, me, body.ids)
+    return _done(one, once(one.campaign, key, {"skipped"}, _named(body.ids), lambda: one.campaign.skip(body.ids, by)))
+
+
+@router.post("/campaigns/{name}/unsure", tags=["label"])
+def unsure(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
+    """Say that items cannot be decided on now."""
+    by = name_of(me, body.by)
+    check_theirs(one, me, body.ids)
+    return _done(one, once(one.campaign, key, {"unsure"}, _named(body.ids), lambda: one.campaign.unsure(body.ids, by)))
+
+
+@router.post("/campaigns/{name}/release", tags=["label"])
+def release(one: One, me: Me, body: models.ReleaseBody, key: Key = None) -> models.Done:
+    """Give items back."""
+    by = name_of(me, body.by)
+    check_theirs(one, me, body.ids or ())
+    wanted = None if body.ids is None else _named(body.ids)
+    return _done(one, once(one.campaign, key, {"released"}, wanted, lambda: one.campaign.release(body.ids, by)))
+
+
+@router.post("/campaigns/{name}/undo", tags=["label"])
+def undo(one: One, me: Me, body: models.UndoBody, key: Key = None) -> models.Done:
+    """Take back the last decisions; the items are on the table again."""
+    by = body.by if body.by is None and me.may("adjudicator") else name_of(me, body.by or "me")
+    undone: list[str] = []
+    written = once(one.campaign, key, {"undone"}, None, lambda: undone.extend(one.campaign.undo(body.count, by=by)))
+    return _done(one, written, undone)
+
+
+@router.get("/campaigns/{name}/image", tags=["label"], response_class=Response)
+def image(one: One, me: Me, id: str, column: str = "image") -> Response:
+    """The picture in a column of an item."""
+    data, kind = one.showcase.image(_visible(one, me, id), column)
+    return Response(data, media_type=kind)
+
+
+@router.get("/campaigns/{name}/frame", tags=["label"], response_class=Response)
+def frame(one: One, me: Me, id: str) -> Response:
+    """An item by the campaign's template, for a frame that runs nothing."""
+    return Response(one.showcase.page(_visible(one, me, id)), media_type="text/html; charset=utf-8")
+
+
+# -- inside -------------------------------------------------------------------------------------------
+
+
+def _view(one: Open, me: Person, item: Item) -> models.ItemView:
+    """An item as someone may see it: to annotators all look alike, whyever they were asked for."""
+    return models.ItemView(**one.showcase.item(item, blind=not me.may("adjudicator")))
+
+
+def _following(one: Open, name: str, who: str) -> dict[str, Item]:
+    """What follows each answer to an item, as far as it is known."""
+    if one.reader.on_table(who) > 1:
+        # What someone has besides comes next, whatever the answer.
+        waiting = next(item for item in one.campaign.ask(2, who) if item.id != name)
+        return dict.fromkeys(("yes", "no", "aside"), waiting)
+    found = {"yes" if label else "no": item for label, item in one.campaign.ahead(name).items()}
+    if found and (aside := one.reader.ahead_of_aside(name)) is not None:
+        found["aside"] = aside
+    return found
+
+
+def _items(one: Open, me: Person, found: Sequence[Item]) -> models.Items:
+    stopped = None
+    if not found:
+        stands = one.campaign.status()
+        stopped = stands.stopped or stands.note or "nothing is left to ask for"
+    views = [_view(one, me, item) for item in found]
+    return models.Items(items=views, counts=one.reader.counts(), stopped=stopped)
+
+
+def _done(one: Open, written: Written, ids: Sequence[str] = ()) -> models.Done:
+    again = [name for kind, name, _ in written if kind == "undone" and name is not None]
+    return models.Done(counts=one.reader.counts(), ids=[*ids, *again], repeated=bool(written))
+
+
+def _named(ids: str | Sequence[str]) -> dict[str, Any]:
+    return dict.fromkeys([ids] if isinstance(ids, str) else ids)
+
+
+def _visible(one: Open, me: Person, name: str) -> int:
+    """The row of an item that someone may see: annotators what they were given, and positives beside it."""
+    row = int(one.campaign.pool.rows([name])[0])
+    if me.name is not None and not me.may("adjudicator") and not one.reader.served(name, me.name, beside=True):
+        raise Problem(f"id {name!r} is not on your table", 403, "refused")
+    if one.campaign.pool.withdrawn[row]:
+        raise InputError(f"id {name!r} was erased from the pool")
+    return row

@@ -1,0 +1,211 @@
+"""Routes for those who look after a campaign: how it stands, what happened, what to settle, what to take away."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
+
+from activecover.campaign import Campaign
+from activecover.errors import InputError, StoreError
+from activecover.home import export_labels
+from activecover.store import Ask
+from activecover.web import _models as models
+from activecover.web._desk import Desk, Open
+from activecover.web._routes import (
+    RESPONSES,
+    UNCHANGED,
+    Key,
+    Limit,
+    Me,
+    Offset,
+    One,
+    Search,
+    TheDesk,
+    at_least,
+    fresh,
+    name_of,
+    once,
+)
+
+_FRONTIER = 60
+_EXPORTS = {"csv": "text/csv", "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
+
+router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("adjudicator")])
+
+
+@router.post("/campaigns/{name}/adjudicate", tags=["label"])
+def adjudicate(one: One, me: Me, body: models.AdjudicateBody, key: Key = None) -> models.Done:
+    """Decide on an item on which people disagree."""
+    by = name_of(me, body.by)
+    act = lambda: one.campaign.adjudicate(body.id, body.label, by)  # noqa: E731
+    written = once(one.campaign, key, {"adjudicated"}, {body.id: body.label}, act)
+    return models.Done(counts=one.reader.counts(), repeated=bool(written))
+
+
+@router.get("/campaigns/{name}/status", tags=["look"], responses=UNCHANGED)
+def status(one: One, request: Request, response: Response) -> Any:
+    """How the campaign stands. With ``If-None-Match`` nothing is sent as long as nothing has changed."""
+    return fresh(one, request, response, lambda: one.campaign.status().as_dict())
+
+
+@router.get("/campaigns/{name}/progress", tags=["look"], responses=UNCHANGED)
+def progress(one: One, request: Request, response: Response) -> Any:
+    """Curves, people, and the bound on recall."""
+
+    def make() -> dict[str, Any]:
+        agreement = dataclasses.asdict(one.campaign.agreement())
+        return {**one.reader.progress(), "status": one.campaign.status().as_dict(), "agreement": agreement}
+
+    return fresh(one, request, response, make)
+
+
+@router.get("/campaigns/{name}/trace", tags=["look"])
+def trace(one: One) -> dict[str, Any]:
+    """What was asked and found, in order."""
+    found = dataclasses.asdict(one.campaign.trace())
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
+
+
+@router.get("/campaigns/{name}/labels", tags=["look"])
+def labels(one: One, offset: Offset = 0, limit: Annotated[int, Query(ge=1, le=100_000)] = 100_000) -> dict[str, Any]:
+    """The labels, in the order asked, a page at a time."""
+    found = list(one.campaign.labels().items())
+    return {"total": len(found), "labels": found[offset : offset + limit]}
+
+
+@router.get("/campaigns/{name}/history", tags=["look"])
+def history(
+    one: One,
+    search: Search = "",
+    id: str | None = None,
+    offset: Offset = 0,
+    limit: Limit = 100,
+    newest: bool = False,
+) -> dict[str, Any]:
+    """What happened, a page at a time; nothing is ever removed from it."""
+    events = one.reader.events(search, id)
+    if newest:
+        events.reverse()
+    return {"total": len(events), "events": events[offset : offset + limit]}
+
+
+@router.get("/campaigns/{name}/items", tags=["look"])
+def items(
+    one: One,
+    search: Search = "",
+    state: Literal["positive", "negative", "skipped", "unsure", "leased", "waiting", "conflict"] | None = None,
+    offset: Offset = 0,
+    limit: Limit = 50,
+) -> dict[str, Any]:
+    """What was asked for, latest first."""
+    found = one.reader.decisions(search, state)
+    return {"total": len(found), "items": [_decision(one, ask) for ask in found[offset : offset + limit]]}
+
+
+@router.get("/campaigns/{name}/item", tags=["look"])
+def item(one: One, id: str | None = None, row: Annotated[int | None, Query(ge=0, le=2**53)] = None) -> dict[str, Any]:
+    """One item of the pool, by its id or its row."""
+    return one.showcase.any_item(_row(one.campaign, id, row))
+
+
+@router.get("/campaigns/{name}/conflicts", tags=["look"])
+def conflicts(one: One) -> dict[str, Any]:
+    """Items on which people disagree, with who said what."""
+    found = one.campaign.conflicts()
+    return {"conflicts": [{"item": one.showcase.item(item), "opinions": said} for item, said in found]}
+
+
+@router.get("/campaigns/{name}/agreement", tags=["look"])
+def agreement(one: One) -> dict[str, Any]:
+    """How far people agree who labelled the same items."""
+    return dataclasses.asdict(one.campaign.agreement())
+
+
+@router.get("/campaigns/{name}/export", tags=["look"], response_class=FileResponse)
+def export(
+    desk: TheDesk,
+    one: One,
+    format: Literal["csv", "jsonl", "parquet"] = "csv",
+    which: Literal["labelled", "positive", "all"] = "labelled",
+) -> FileResponse:
+    """The labels as a file: who gave them, when, and why each item was asked for."""
+    today = datetime.date.today().isoformat()
+    return sent_file(
+        desk,
+        lambda path: export_labels(one.campaign, path, which),
+        f"{one.name}-{today}.{format}",
+        _EXPORTS[format],
+    )
+
+
+@router.get("/campaigns/{name}/map", tags=["look"], response_class=Response)
+def map_points(one: One) -> Response:
+    """The pool in two dimensions: a count (uint32), rows (uint32 each), places (float32 pairs)."""
+    return Response(one.map.bytes(), media_type="application/octet-stream")
+
+
+@router.get("/campaigns/{name}/map/states", tags=["look"], responses=UNCHANGED)
+def map_states(one: One, request: Request, response: Response) -> Any:
+    """What was asked for and what would be next, each with its place on the map."""
+    return fresh(one, request, response, lambda: _map_states(one))
+
+
+# -- inside -------------------------------------------------------------------------------------------
+
+
+def sent_file(desk: Desk, write: Callable[[Path], Any], filename: str, kind: str) -> FileResponse:
+    """A file that is made, sent, and removed."""
+    folder = desk.workspace()
+    path = folder / f"made{Path(filename).suffix}"
+    try:
+        write(path)
+    except BaseException:
+        desk.discard(folder)
+        raise
+    return FileResponse(path, media_type=kind, filename=filename, background=BackgroundTask(desk.discard, folder))
+
+
+def _decision(one: Open, ask: Ask) -> dict[str, Any]:
+    row = int(one.campaign.pool.rows([ask.id])[0])
+    return {
+        "id": ask.id, "state": ask.state, "by": ask.by, "opinions": ask.opinions, "note": ask.note,
+        "source": ask.source, "nearest": ask.nearest, "number": ask.number, "content": one.showcase.content(row),
+        "images": one.showcase.images(row),
+    }  # fmt: skip
+
+
+def _row(campaign: Campaign, name: str | None, row: int | None) -> int:
+    if name is not None:
+        row = int(campaign.pool.rows([name])[0])
+    if row is None or row >= len(campaign.pool):
+        raise InputError(f"give an id, or a row below {len(campaign.pool)}")
+    if campaign.pool.withdrawn[row]:
+        raise InputError(f"id {campaign.pool.id(row)!r} was erased from the pool")
+    return row
+
+
+def _map_states(one: Open) -> dict[str, Any]:
+    pairs = one.reader.map_states()
+    try:
+        proposed = one.campaign.learner.propose(_FRONTIER, one.reader.held())
+        pairs += [(row, "frontier") for row in proposed.rows.tolist()]
+    except StoreError:
+        pass  # another process runs the learner: where it goes next is not known here
+    gone = one.campaign.pool.withdrawn
+    pairs = [(row, state) for row, state in pairs if not gone[row]]
+    rows = [row for row, _ in pairs]
+    places = one.map.place(rows)
+    return {
+        "rows": rows,
+        "states": [state for _, state in pairs],
+        "x": [round(float(value), 4) for value in places[:, 0]],
+        "y": [round(float(value), 4) for value in places[:, 1]],
+    }

@@ -1,0 +1,143 @@
+"""What all routes share: who asks, for which campaign, once, and only if something is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Query, Request, Response
+
+from activecover.campaign import Campaign
+from activecover.home import Person, Role
+from activecover.web import _models as models
+from activecover.web._desk import Desk, Open
+from activecover.web._problems import Problem
+
+#: What one request may ask for at once.
+PAGE = 1000
+
+_PROBLEM: dict[str, Any] = {
+    "model": models.ProblemDetails,
+    "content": {"application/problem+json": {}},
+}
+
+
+def problems(**texts: str) -> dict[int | str, dict[str, Any]]:
+    """Refusals for the document of the API."""
+    return {int(code[1:]): {**_PROBLEM, "description": text} for code, text in texts.items()}
+
+
+RESPONSES = problems(
+    _400="The body is no text",
+    _401="No token, or a wrong one",
+    _403="Not for this role, or asked for by a page of another site",
+    _404="No such campaign",
+    _413="Too large",
+    _415="Of a kind that a form can send",
+    _421="Addressed by a name that is not the server's",
+    _422="The request is wrong",
+    _429="Too many wrong tokens",
+    _501="An optional part is not installed",
+    _503="The store cannot be used now",
+)
+UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "As it was"}}
+
+
+def desk_of(request: Request) -> Desk:
+    """All campaigns."""
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+def _opened(request: Request, name: str) -> Open:
+    return desk_of(request).get(name)
+
+
+def _person(request: Request) -> Person:
+    person: Person = request.scope["activecover.person"]
+    return person
+
+
+TheDesk = Annotated[Desk, Depends(desk_of)]
+One = Annotated[Open, Depends(_opened)]
+Me = Annotated[Person, Depends(_person)]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        max_length=128,
+        pattern=r"^[\x21-\x7e]+$",
+        description="A name for the request: made again under it, it counts once, after a restart too.",
+    ),
+]
+Search = Annotated[str, Query(max_length=200)]
+Offset = Annotated[int, Query(ge=0, le=2**53)]
+Limit = Annotated[int, Query(ge=1, le=PAGE)]
+
+
+def at_least(role: Role) -> Any:
+    """Only for those who may do so much."""
+
+    def check(me: Me) -> None:
+        if not me.may(role):
+            raise Problem(
+                f"this is not for {'an' if me.role[0] in 'ao' else 'a'} {me.role}: ask an {role}", 403, "refused"
+            )
+
+    return Depends(check)
+
+
+def name_of(me: Person, by: str) -> str:
+    """Under which name someone acts: annotators under their own, others also for someone else."""
+    if me.name is None:
+        return by
+    if by in ("me", me.name):
+        return me.name
+    if not me.may("adjudicator"):
+        raise Problem(f"you are {me.name!r}: you cannot act for {by!r}", 403, "refused")
+    return by
+
+
+def check_theirs(one: Open, me: Person, ids: str | Sequence[str]) -> None:
+    """Annotators decide on what they were given, and on nothing else."""
+    if me.name is None or me.may("adjudicator"):
+        return
+    for name in [ids] if isinstance(ids, str) else ids:
+        if not one.reader.served(name, me.name):
+            raise Problem(f"id {name!r} is not on your table", 403, "refused")
+
+
+Written = list[tuple[str, str | None, int | None]]
+
+
+def once(
+    campaign: Campaign,
+    key: str | None,
+    kinds: Collection[str],
+    wanted: dict[str, Any] | None,
+    act: Callable[[], None],
+) -> Written:
+    """Do something, once for every key; what an earlier request of the same key wrote, if there was one."""
+    if key is None:
+        act()
+        return []
+    with campaign.once(key) as written:
+        if not written:
+            act()
+            return []
+    for kind, name, label in written:
+        other = wanted is not None and (name not in wanted or (label is not None and bool(wanted[name]) != bool(label)))
+        if kind not in kinds or other:
+            raise Problem(f"Idempotency-Key {key!r} was used for another request: make a new one", 422)
+    return written
+
+
+def fresh(one: Open, request: Request, response: Response, make: Callable[[], Any]) -> Any:
+    """An answer that is sent only if something was written since the last one."""
+    _, position = one.reader.follow()
+    tag = f'"{one.reader.mark}-{position}-{len(one.campaign.pool)}"'
+    known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
+    return make()

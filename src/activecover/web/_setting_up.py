@@ -1,0 +1,90 @@
+"""Routes for owners: begin campaigns, keep them, remove them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse
+
+from activecover.errors import InputError
+from activecover.home import archive, restore
+from activecover.learners import LEARNERS
+from activecover.web import _models as models
+from activecover.web._looking import sent_file
+from activecover.web._routes import RESPONSES, Key, One, TheDesk, at_least, problems
+
+router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("owner")])
+_TAKEN = problems(_409="It is there already")
+
+
+@router.post("/campaigns", status_code=201, tags=["campaigns"], responses=_TAKEN)
+def create_campaign(desk: TheDesk, body: models.NewCampaign, key: Key = None) -> dict[str, Any]:
+    """Begin a campaign on an uploaded file."""
+    made = desk.create(**body.model_dump(), request=key)
+    pool = made.campaign.pool
+    return {"name": made.name, "rows": len(pool), "dimensions": pool.dimensions, "metric": pool.metric}
+
+
+@router.delete("/campaigns/{name}", tags=["campaigns"])
+def remove_campaign(
+    desk: TheDesk, name: str, confirm: Annotated[str, Query(description="The name again.")]
+) -> models.Removed:
+    """Remove a campaign for good; download its archive before."""
+    if confirm != name:
+        raise InputError(f"to remove {name!r}, confirm it by its name")
+    desk.remove(name)
+    return models.Removed(removed=name)
+
+
+@router.get("/campaigns/{name}/archive", tags=["campaigns"], response_class=FileResponse)
+def archive_campaign(desk: TheDesk, one: One) -> FileResponse:
+    """Download a campaign, with its pool, as one portable file."""
+    return sent_file(
+        desk, lambda path: archive(desk.home, one.name, path), f"{one.name}.activecover.zip", "application/zip"
+    )
+
+
+@router.post("/restore", status_code=201, tags=["campaigns"], responses=_TAKEN)
+def restore_campaign(desk: TheDesk, body: models.RestoreBody) -> dict[str, Any]:
+    """Take in a campaign from an uploaded archive."""
+    path = desk.taken_in(body.upload)
+    name = restore(desk.home, path, body.name)
+    path.unlink(missing_ok=True)
+    return {"name": name}
+
+
+@router.post(
+    "/uploads",
+    status_code=201,
+    tags=["set up"],
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+        }
+    },
+)
+async def upload(desk: TheDesk, request: Request, name: Annotated[str, Query(max_length=300)]) -> dict[str, Any]:
+    """Send a file: the body is its bytes."""
+    kept, size = await desk.take_upload(name, request.stream())
+    return {"upload": kept, "bytes": size}
+
+
+@router.get("/uploads/{upload}/preview", tags=["set up"])
+def preview(desk: TheDesk, upload: str, header: bool = True) -> dict[str, Any]:
+    """What a file holds, and what would be made of it."""
+    return desk.preview(upload, header)
+
+
+@router.get("/learners", tags=["set up"])
+def list_learners() -> list[dict[str, str]]:
+    """What can decide which item is next."""
+    return [{"name": entry.name, "summary": entry.summary} for entry in LEARNERS]
+
+
+@router.put("/campaigns/{name}/template", tags=["set up"])
+def set_template(desk: TheDesk, name: str, body: models.TemplateBody) -> models.TemplateBody:
+    """Show items by a template, in a frame that runs nothing."""
+    desk.set_template(name, body.template)
+    return body
