@@ -225,7 +225,7 @@ class Asking(Certifying):
         return id, by, self._position, self.pool.erasures, len(self.pool)
 
     def _item(self, ask: Ask) -> Item:
-        row = int(self.pool.rows([ask.id])[0])
+        row = self.pool.row(ask.id)
         if self._is_blind():
             return Item(ask.id, self.pool.content(row), BLIND)
         distance = self._why.get(ask.id, (float("nan"), NO_KEY))[0]

@@ -139,12 +139,14 @@ class Book:
             for event in self.log.read(self._position):
                 self._apply(event)
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, event: Event, checked: bool = False) -> None:
         touched = [group[0] for group in event["groups"]] if event["event"] == "grouped" else []
         if "id" in event:
             # Whoever stands for it now may not do so afterwards.
             touched += [event["id"], self._ledger.groups.first(event["id"])]
-        self._ledger.apply(event)
+        if not checked:
+            self._ledger.check(event)
+        self._ledger.take(event)
         self._position = event["seq"] + 1
         if isinstance(self.pool, StoredPool):
             # Someone else may have done it.
@@ -181,4 +183,4 @@ class Book:
         written = self.log.append(stamped)
         self._wrote = True
         for event in written:
-            self._apply(event)
+            self._apply(event, checked=event.get("id") not in asked)

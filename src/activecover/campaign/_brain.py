@@ -76,13 +76,13 @@ class Brain:
         """What follows either answer to an item, if it was thought of."""
         if not isinstance(self.learner, ThinkAhead):
             return {}
-        return self.learner.thought(int(self._pool.rows([name])[0]))
+        return self.learner.thought(self._pool.row(name))
 
     def confirm(self, ask: Ask, answer: bool) -> tuple[Proposal, npt.NDArray[np.int64]] | None:
         """Take in the answer to an item that was thought of: what follows, and which rows others hold."""
         if not isinstance(self.learner, ThinkAhead):
             return None
-        following = self.learner.confirm(int(self._pool.rows([ask.id])[0]), answer)
+        following = self.learner.confirm(self._pool.row(ask.id), answer)
         if following is not None:
             self._told[ask.id] = (ask.number, answer, ask.source == "explore", (ask.id,))
         return following

@@ -165,7 +165,7 @@ def _show(campaign: Campaign, item: Item) -> None:
 def _vector(campaign: Campaign, item: Item) -> dict[str, object]:
     """A pool without contents still has numbers to look at: of many zeros, only what is not zero."""
     pool = campaign.pool
-    row = int(pool.rows([item.id])[0])
+    row = pool.row(item.id)
     if pool.kind == "bits":
         places = bits_set(pool.vectors[row], pool.dimensions).tolist()
         names = [_name(pool.columns, place) for place in places[:_MOST_BITS]]

@@ -49,7 +49,7 @@ def privacy_check(home: Home, name: str, markers: Sequence[bytes] = (), also: Se
         negatives = [item for item, label in campaign.labels().items() if not label]
         pool = campaign.pool
         for item in forgotten:
-            row = int(pool.rows([item])[0])
+            row = pool.row(item)
             if not pool.withdrawn[row]:
                 found.append(f"item {item}: its row is not marked as erased")
             elif any(str(value or "").strip("\0 ") for value in pool.content(row).values()):

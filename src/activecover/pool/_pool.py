@@ -133,7 +133,7 @@ class Pool:
 
     def rows(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
         """The rows of some ids; an unknown one is named."""
-        return np.array([self._row(name) for name in ids], dtype=np.int64)
+        return np.array([self.row(name) for name in ids], dtype=np.int64)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> Vectors:
         """The stored vectors of some rows, as a frontier takes them."""
@@ -250,7 +250,8 @@ class Pool:
             values.update(chunk)
         return values.hexdigest()
 
-    def _row(self, name: str) -> int:
+    def row(self, name: str) -> int:
+        """The row of one id."""
         if not isinstance(name, str):
             raise InputError(f"id {name!r} is not a string: ids are strings, as in pool.ids")
         if self._names is None:

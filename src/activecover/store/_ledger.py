@@ -177,6 +177,10 @@ class Ledger:
     def apply(self, event: Event) -> None:
         """Take in one event."""
         self.check(event)
+        self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take in one event that was checked."""
         self.last_at = max(self.last_at, event.get("at", 0.0))
         if "by" in event and event.get("why") != "expired":
             self.people[event["by"]] = self.last_at

@@ -25,6 +25,10 @@ Event = dict[str, Any]
 _MORE = b" "
 
 
+#: What JSON gives back as it was, but for letters that cannot be encoded and numbers that are none.
+_PLAIN = frozenset({str, int, bool, float, type(None)})
+
+
 class EventLog(ABC):
     """An append-only sequence of events.
 
@@ -283,18 +287,17 @@ def encode(position: int, event: Mapping[str, Any]) -> bytes:
 
 def _as_read(position: int, event: Mapping[str, Any]) -> Event:
     """An event as it comes back from a file: what does not survive that does not survive in memory either."""
-    if "chain" not in event and all(_is_plain(value) for value in event.values()):
-        return {"seq": position, **event}
+    if "chain" in event or not all(type(value) in _PLAIN for value in event.values()):
+        return _through_json(position, event)
+    for value in event.values():
+        if (type(value) is str and not value.isascii()) or (type(value) is float and not math.isfinite(value)):
+            return _through_json(position, event)
+    return {"seq": position, **event}
+
+
+def _through_json(position: int, event: Mapping[str, Any]) -> Event:
     read: Event = json.loads(encode(position, event).decode())
     return read
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether JSON gives back the same; what it says no to may still be."""
-    kind = type(value)
-    if kind is str:
-        return bool(value.isascii())
-    return kind in (int, bool, type(None)) or (kind is float and math.isfinite(value))
 
 
 def lines_of(events: Iterable[Event]) -> bytes:
