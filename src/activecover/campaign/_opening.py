@@ -11,7 +11,7 @@ import numpy as np
 from activecover.campaign._grouping import grouping_of
 from activecover.campaign._mixer import Mixer
 from activecover.campaign._proposing import Proposing
-from activecover.errors import InputError, StoreError
+from activecover.errors import InputError, StoreError, check_count
 from activecover.learners import LEARNERS, Learner, make_learner
 from activecover.pool import Duplicates, Pool, Vectors
 from activecover.stopping import Rule, check_levels, parse_guarantee, rule_from, rule_settings, valid_rules
@@ -132,6 +132,8 @@ def settings_of(learner: Any, seed: int | None, explore: Any) -> dict[str, Any]:
     explore = learner.explore if isinstance(learner, Learner) else explore
     if explore is not None:
         explore = int(explore) if isinstance(explore, int | np.integer) else [int(row) for row in explore]
+        for value in [explore] if isinstance(explore, int) else explore:
+            check_count("explore", value, 0)
     return {"learner": name, "seed": None if seed is None else int(seed), "explore": explore}
 
 
