@@ -64,8 +64,8 @@ def refused(answer, status, words):
 FOR_OTHERS = [
     *(("adjudicator", "GET", f"/api/campaigns/mail/{part}") for part in
       ("status", "progress", "trace", "labels", "history", "items", "item?id=m/1", "conflicts", "agreement", "export",
-       "map", "map/states")),
-    ("adjudicator", "POST", "/api/campaigns/mail/adjudicate"),
+       "map", "map/states", "suspicious")),
+    *(("adjudicator", "POST", f"/api/campaigns/mail/{part}") for part in ("adjudicate", "confirm", "ungroup")),
     ("owner", "GET", "/api/campaigns/mail/archive"),
     ("owner", "DELETE", "/api/campaigns/mail?confirm=mail"),
     ("owner", "POST", "/api/campaigns"),
@@ -78,6 +78,8 @@ FOR_OTHERS = [
 ]  # fmt: skip
 BODIES = {
     "adjudicate": {"id": "m/1", "label": True},
+    "confirm": {"ids": ["m/1"]},
+    "ungroup": {"ids": ["m/1"]},
     "campaigns": {"name": "x", "upload": "x"},
     "restore": {"upload": "x"},
     "template": {},

@@ -50,6 +50,29 @@ def adjudicate(one: One, me: Me, body: models.AdjudicateBody, key: Key = None) -
     return models.Done(counts=one.reader.counts(), repeated=bool(written))
 
 
+@router.get("/campaigns/{name}/suspicious", tags=["look"])
+def suspicious(one: One) -> dict[str, Any]:
+    """Positives that deserve a second look, and why."""
+    found = one.campaign.suspicious()
+    return {"suspicious": [{"item": one.showcase.item(doubt.item), "reason": doubt.reason} for doubt in found]}
+
+
+@router.post("/campaigns/{name}/confirm", tags=["label"])
+def confirm(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
+    """Say of positives, at a second look, that they are."""
+    by = name_of(me, body.by)
+    written = once(one.campaign, key, {"confirmed"}, None, lambda: one.campaign.confirm(body.ids, by))
+    return models.Done(counts=one.reader.counts(), repeated=bool(written))
+
+
+@router.post("/campaigns/{name}/ungroup", tags=["label"])
+def ungroup(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
+    """Take items out of their groups of duplicates."""
+    by = name_of(me, body.by)
+    written = once(one.campaign, key, {"ungrouped"}, None, lambda: one.campaign.ungroup(body.ids, by))
+    return models.Done(counts=one.reader.counts(), repeated=bool(written))
+
+
 @router.get("/campaigns/{name}/status", tags=["look"], responses=UNCHANGED)
 def status(one: One, request: Request, response: Response) -> Any:
     """How the campaign stands. With ``If-None-Match`` nothing is sent as long as nothing has changed."""

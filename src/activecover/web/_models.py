@@ -142,6 +142,7 @@ class ItemView(BaseModel):
     distance: float | None
     nearest: str | None
     reason: str | None
+    duplicates: Annotated[list[str], Field(description="Items that get the same label, as they are one with it.")] = []
     view: dict[str, Any]
     beside: dict[str, Any] | None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,12 @@ class Reader:
             if ask is None:
                 return False
             return who in ask.also or who in ask.opinions or (ask.by == who and ask.state != "open")
+
+    def taken(self, names: Iterable[str]) -> bool:
+        """Whether someone has or had one of some items."""
+        with self._lock:
+            ledger, _ = self.follow()
+            return any(name in ledger.asks and ledger.asks[name].state != "open" for name in names)
 
     def on_table(self, who: str) -> int:
         """How many items someone has."""
