@@ -64,7 +64,7 @@ def refused(answer, status, words):
 FOR_OTHERS = [
     *(("adjudicator", "GET", f"/api/campaigns/mail/{part}") for part in
       ("status", "progress", "trace", "labels", "history", "items", "item?id=m/1", "conflicts", "agreement", "export",
-       "map", "map/states", "suspicious")),
+       "map", "map/states", "suspicious", "assess", "certificate")),
     *(("adjudicator", "POST", f"/api/campaigns/mail/{part}") for part in ("adjudicate", "confirm", "ungroup")),
     ("owner", "GET", "/api/campaigns/mail/archive"),
     ("owner", "DELETE", "/api/campaigns/mail?confirm=mail"),
@@ -73,6 +73,7 @@ FOR_OTHERS = [
     ("owner", "POST", "/api/uploads?name=a.csv"),
     ("owner", "GET", f"/api/uploads/{'0' * 32}.csv/preview"),
     ("owner", "GET", "/api/learners"),
+    ("owner", "GET", "/api/rules"),
     ("owner", "PUT", "/api/campaigns/mail/template"),
     ("owner", "GET", "/metrics"),
 ]  # fmt: skip

@@ -13,11 +13,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from activecover.campaign import Item, Status
+from activecover.campaign import Certificate, Item, Status
 from activecover.campaign._agreement import Agreement
 from activecover.campaign._doubting import Suspicion
 from activecover.errors import ActiveCoverError, InputError, MissingExtra, StoreError
 from activecover.extras import require
+from activecover.stopping import Assessment
 from activecover.store import Event
 from activecover.trace import Trace
 
@@ -189,6 +190,15 @@ class RemoteCampaign:
     def ungroup(self, ids: str | Sequence[str], by: str = "me") -> None:
         """Take items out of their groups of duplicates."""
         self._post("ungroup", ids=_names(ids), by=by)
+
+    def assess(self) -> Assessment:
+        """What is proved of recall by now, and the price of the target."""
+        said = self._get("assess")
+        return Assessment(**{**said, "assumptions": tuple(said["assumptions"])})
+
+    def certificate(self) -> Certificate:
+        """The statement to keep."""
+        return Certificate(self._get("certificate"))
 
     def status(self) -> Status:
         """How the campaign stands."""
