@@ -23,9 +23,11 @@ def chromium_path() -> str:
     return found
 
 
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+
+
 def launch(driver: Any) -> Any:
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    return driver.chromium.launch(executable_path=chromium_path(), args=flags)
+    return driver.chromium.launch(executable_path=chromium_path(), args=FLAGS)
 
 
 class Visitor:

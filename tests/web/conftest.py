@@ -22,13 +22,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Any, None, Non
 
 
 @pytest.fixture(scope="module")
-def browser() -> Generator[Any, None, None]:
-    from browsing import launch, playwright
+def driver() -> Generator[Any, None, None]:
+    from browsing import playwright
 
-    with playwright.sync_playwright() as driver:
-        opened = launch(driver)
-        yield opened
-        opened.close()
+    with playwright.sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser(driver: Any) -> Generator[Any, None, None]:
+    from browsing import launch
+
+    opened = launch(driver)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def make_home(folder: Path, pool: Pool, name: str = "mail", **settings: Any) -> 
 class ThreadServer:
     """The server in a thread of the tests' own process: real sockets, and no time lost with starting it."""
 
-    def __init__(self, folder: Path, token: str | None = None) -> None:
+    def __init__(self, folder: Path, token: str | None = None, lease: float | None = None) -> None:
         import uvicorn
 
         from activecover.web._app import make_app
@@ -54,7 +54,7 @@ class ThreadServer:
         self._listener = listen("127.0.0.1", 0)
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        app = make_app(Home(folder), token=token, hosts={"127.0.0.1"})
+        app = make_app(Home(folder), token=token, hosts={"127.0.0.1"}, lease=lease)
         self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
         self._thread.start()

@@ -64,8 +64,8 @@ def refused(answer, status, words):
 FOR_OTHERS = [
     *(("adjudicator", "GET", f"/api/campaigns/mail/{part}") for part in
       ("status", "progress", "trace", "labels", "history", "items", "item?id=m/1", "conflicts", "agreement", "export",
-       "map", "map/states")),
-    ("adjudicator", "POST", "/api/campaigns/mail/adjudicate"),
+       "map", "map/states", "suspicious", "assess", "certificate")),
+    *(("adjudicator", "POST", f"/api/campaigns/mail/{part}") for part in ("adjudicate", "confirm", "ungroup")),
     ("owner", "GET", "/api/campaigns/mail/archive"),
     ("owner", "DELETE", "/api/campaigns/mail?confirm=mail"),
     ("owner", "POST", "/api/campaigns"),
@@ -73,11 +73,14 @@ FOR_OTHERS = [
     ("owner", "POST", "/api/uploads?name=a.csv"),
     ("owner", "GET", f"/api/uploads/{'0' * 32}.csv/preview"),
     ("owner", "GET", "/api/learners"),
+    ("owner", "GET", "/api/rules"),
     ("owner", "PUT", "/api/campaigns/mail/template"),
     ("owner", "GET", "/metrics"),
 ]  # fmt: skip
 BODIES = {
     "adjudicate": {"id": "m/1", "label": True},
+    "confirm": {"ids": ["m/1"]},
+    "ungroup": {"ids": ["m/1"]},
     "campaigns": {"name": "x", "upload": "x"},
     "restore": {"upload": "x"},
     "template": {},

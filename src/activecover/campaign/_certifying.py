@@ -45,6 +45,12 @@ class Certifying(Proposing):
                 self._assessed = (self._position, limited.assess(record_of(self._ledger, self.pool, self._mixer)))
             return self._assessed[1]
 
+    def bounds(self) -> list[float]:
+        """The bound on recall after each ask, by the rule of :meth:`assess`."""
+        with self._turn():
+            rule = self._promise or make_rule(_BY_DEFAULT)
+            return [float(value) for value in rule.recall_lower(record_of(self._ledger, self.pool, self._mixer))]
+
     def missed_component(self, confidence: float = 0.95) -> MissedComponent:
         """How large a group of rows can still be of which no uniform draw has hit one."""
         with self._turn():

@@ -13,10 +13,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from activecover.campaign import Item, Status
+from activecover.campaign import Certificate, Item, Status
 from activecover.campaign._agreement import Agreement
+from activecover.campaign._doubting import Suspicion
 from activecover.errors import ActiveCoverError, InputError, MissingExtra, StoreError
 from activecover.extras import require
+from activecover.stopping import Assessment
 from activecover.store import Event
 from activecover.trace import Trace
 
@@ -176,6 +178,28 @@ class RemoteCampaign:
         """Decide on an item on which people disagree."""
         self._post("adjudicate", id=id, label=_plain(label), by=by)
 
+    def suspicious(self) -> list[Suspicion]:
+        """Positives that deserve a second look."""
+        found = self._get("suspicious")["suspicious"]
+        return [Suspicion(_items([one["item"]])[0], one["reason"]) for one in found]
+
+    def confirm(self, ids: str | Sequence[str], by: str = "me") -> None:
+        """Say of positives, at a second look, that they are."""
+        self._post("confirm", ids=_names(ids), by=by)
+
+    def ungroup(self, ids: str | Sequence[str], by: str = "me") -> None:
+        """Take items out of their groups of duplicates."""
+        self._post("ungroup", ids=_names(ids), by=by)
+
+    def assess(self) -> Assessment:
+        """What is proved of recall by now, and the price of the target."""
+        said = self._get("assess")
+        return Assessment(**{**said, "assumptions": tuple(said["assumptions"])})
+
+    def certificate(self) -> Certificate:
+        """The statement to keep."""
+        return Certificate(self._get("certificate"))
+
     def status(self) -> Status:
         """How the campaign stands."""
         return Status(**self._get("status"))
@@ -254,7 +278,9 @@ def _checked(answer: Any) -> Any:
 
 def _items(views: Sequence[Mapping[str, Any]]) -> list[Item]:
     names = ("id", "content", "source", "distance", "nearest")
-    return [Item(**{name: view[name] for name in names}) for view in views]
+    return [
+        Item(**{name: view[name] for name in names}, duplicates=tuple(view.get("duplicates", ()))) for view in views
+    ]
 
 
 def _names(ids: Any) -> Any:

@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from activecover.campaign import Campaign
+from activecover.campaign import Campaign, Item
 from activecover.errors import InputError, StoreError
 from activecover.home import Home
 from activecover.intake import choose_embedding, is_picture, read_table
 from activecover.intake._table import as_text
 from activecover.web._map import PoolMap
 from activecover.web._problems import Problem, missing
+from activecover.web._promises import Promises
 from activecover.web._reader import Reader
 from activecover.web._show import LARGEST_TEMPLATE, Showcase
 
@@ -46,8 +47,28 @@ class Open:
         self.campaign = campaign
         self.showcase = showcase
         self.reader = Reader(campaign)
+        self.promises = Promises()
         self._lock = threading.Lock()
         self._map: PoolMap | None = None
+
+    def ask(self, k: int, by: str) -> list[Item]:
+        """Lease items to someone, and none that another page may be about to show."""
+        items = self.campaign.ask(k, by)
+        broken = self.promises.broken_by(by, [item.id for item in items])
+        if not broken:
+            return items
+        more = self.campaign.ask(k + self.promises.count(by), by)
+        broken = self.promises.broken_by(by, [item.id for item in more])
+        kept = [item for item in more if item.id not in broken][:k]
+        self.campaign.release([item.id for item in more if item not in kept], by)
+        return kept
+
+    def ahead(self, name: str, by: str) -> dict[bool, Item]:
+        """What comes next for either answer to someone's item, promised to them."""
+        found = self.campaign.ahead(name)
+        self.promises.make(by, [item.id for item in found.values()])
+        # Someone may have got one of them before it was promised.
+        return found if found and not self.reader.taken(item.id for item in found.values()) else {}
 
     @property
     def map(self) -> PoolMap:

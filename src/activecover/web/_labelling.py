@@ -60,7 +60,7 @@ def list_campaigns(desk: TheDesk) -> dict[str, Any]:
 @router.post("/campaigns/{name}/ask", tags=["label"])
 def ask(one: One, me: Me, body: models.AskBody) -> models.Items:
     """Lease items to someone; asking again returns the same ones until they are told."""
-    return _items(one, me, one.campaign.ask(body.k, name_of(me, body.by)))
+    return _items(one, me, one.ask(body.k, name_of(me, body.by)))
 
 
 @router.post("/campaigns/{name}/answer", tags=["label"])
@@ -71,7 +71,7 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
     once(
         one.campaign, key, {"asked", "told"}, {body.id: body.label}, lambda: one.campaign.tell(body.id, body.label, by)
     )
-    return _items(one, me, one.campaign.ask(body.k, by))
+    return _items(one, me, one.ask(body.k, by))
 
 
 @router.get("/campaigns/{name}/ahead", tags=["label"])
@@ -161,10 +161,11 @@ def _following(one: Open, name: str, who: str) -> dict[str, Item]:
     """What follows each answer to an item, as far as it is known."""
     if one.reader.on_table(who) > 1:
         # What someone has besides comes next, whatever the answer.
-        waiting = next(item for item in one.campaign.ask(2, who) if item.id != name)
+        waiting = next(item for item in one.ask(2, who) if item.id != name)
         return dict.fromkeys(("yes", "no", "aside"), waiting)
-    found = {"yes" if label else "no": item for label, item in one.campaign.ahead(name).items()}
+    found = {"yes" if label else "no": item for label, item in one.ahead(name, who).items()}
     if found and (aside := one.reader.ahead_of_aside(name)) is not None:
+        one.promises.make(who, [aside.id, *(item.id for item in found.values())])
         found["aside"] = aside
     return found
 

@@ -19,6 +19,7 @@ from activecover.home import export_labels
 from activecover.store import Ask
 from activecover.web import _models as models
 from activecover.web._desk import Desk, Open
+from activecover.web._reader import finite
 from activecover.web._routes import (
     RESPONSES,
     UNCHANGED,
@@ -50,6 +51,29 @@ def adjudicate(one: One, me: Me, body: models.AdjudicateBody, key: Key = None) -
     return models.Done(counts=one.reader.counts(), repeated=bool(written))
 
 
+@router.get("/campaigns/{name}/suspicious", tags=["look"])
+def suspicious(one: One) -> dict[str, Any]:
+    """Positives that deserve a second look, and why."""
+    found = one.campaign.suspicious()
+    return {"suspicious": [{"item": one.showcase.item(doubt.item), "reason": doubt.reason} for doubt in found]}
+
+
+@router.post("/campaigns/{name}/confirm", tags=["label"])
+def confirm(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
+    """Say of positives, at a second look, that they are."""
+    by = name_of(me, body.by)
+    written = once(one.campaign, key, {"confirmed"}, None, lambda: one.campaign.confirm(body.ids, by))
+    return models.Done(counts=one.reader.counts(), repeated=bool(written))
+
+
+@router.post("/campaigns/{name}/ungroup", tags=["label"])
+def ungroup(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
+    """Take items out of their groups of duplicates."""
+    by = name_of(me, body.by)
+    written = once(one.campaign, key, {"ungrouped"}, None, lambda: one.campaign.ungroup(body.ids, by))
+    return models.Done(counts=one.reader.counts(), repeated=bool(written))
+
+
 @router.get("/campaigns/{name}/status", tags=["look"], responses=UNCHANGED)
 def status(one: One, request: Request, response: Response) -> Any:
     """How the campaign stands. With ``If-None-Match`` nothing is sent as long as nothing has changed."""
@@ -67,10 +91,25 @@ def progress(one: One, request: Request, response: Response) -> Any:
     return fresh(one, request, response, make)
 
 
+@router.get("/campaigns/{name}/assess", tags=["look"])
+def assess(one: One) -> dict[str, Any]:
+    """What is proved of recall by now, on what assumptions, and the price of the target."""
+    return finite(one.campaign.assess().as_dict())
+
+
+@router.get("/campaigns/{name}/certificate", tags=["look"])
+def certificate(one: One) -> dict[str, Any]:
+    """The statement to keep, from a log that was found to be as it was written."""
+    return one.campaign.certificate(name=one.name).as_dict()
+
+
 @router.get("/campaigns/{name}/trace", tags=["look"])
 def trace(one: One) -> dict[str, Any]:
     """What was asked and found, in order."""
     found = dataclasses.asdict(one.campaign.trace())
+    if one.campaign.blind:
+        # Which rows were drawn at random would tell the control rows.
+        found["explored"], found["batch"] = np.zeros_like(found["explored"]), np.ones_like(found["batch"])
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
 
 
@@ -106,8 +145,9 @@ def items(
     limit: Limit = 50,
 ) -> dict[str, Any]:
     """What was asked for, latest first."""
-    found = one.reader.decisions(search, state)
-    return {"total": len(found), "items": [_decision(one, ask) for ask in found[offset : offset + limit]]}
+    found, blind = one.reader.decisions(search, state), one.campaign.blind
+    shown = [_decision(one, ask, blind=blind) for ask in found[offset : offset + limit]]
+    return {"total": len(found), "items": shown}
 
 
 @router.get("/campaigns/{name}/item", tags=["look"])
@@ -173,12 +213,13 @@ def sent_file(desk: Desk, write: Callable[[Path], Any], filename: str, kind: str
     return FileResponse(path, media_type=kind, filename=filename, background=BackgroundTask(desk.discard, folder))
 
 
-def _decision(one: Open, ask: Ask) -> dict[str, Any]:
+def _decision(one: Open, ask: Ask, *, blind: bool) -> dict[str, Any]:
     row = int(one.campaign.pool.rows([ask.id])[0])
+    told = {"source": ask.source, "nearest": ask.nearest, "number": ask.number}
     return {
         "id": ask.id, "state": ask.state, "by": ask.by, "opinions": ask.opinions, "note": ask.note,
-        "source": ask.source, "nearest": ask.nearest, "number": ask.number, "content": one.showcase.content(row),
-        "images": one.showcase.images(row),
+        "content": one.showcase.content(row), "images": one.showcase.images(row),
+        **(dict.fromkeys(told) if blind else told),
     }  # fmt: skip
 
 

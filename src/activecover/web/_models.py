@@ -93,6 +93,10 @@ class NewCampaign(_Body):
     lease: Annotated[float | None, Field(ge=1, le=10**9)] = None
     budget: Annotated[int | None, Field(ge=1, le=10**12)] = None
     target: Annotated[int | None, Field(ge=1, le=10**12)] = None
+    certify: Annotated[str | None, Field(description="Recall and confidence to certify: 0.95@0.95.")] = None
+    rule: Annotated[str | None, Field(description="By which rule; a blind control sample by default.")] = None
+    insure: Annotated[float | None, Field(description="Share of the asks that stay random draws.")] = None
+    duplicates: Annotated[bool, Field(description="Ask once for items that are the same.")] = False
     forget_negatives: bool = False
     template: str | None = None
 
@@ -142,6 +146,7 @@ class ItemView(BaseModel):
     distance: float | None
     nearest: str | None
     reason: str | None
+    duplicates: Annotated[list[str], Field(description="Items that get the same label, as they are one with it.")] = []
     view: dict[str, Any]
     beside: dict[str, Any] | None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,12 @@ from activecover.campaign import Campaign, Item
 from activecover.errors import ActiveCoverError, StoreError
 from activecover.intake import is_picture
 from activecover.pool import Pool
-from activecover.stopping import Record, make_rule
 from activecover.store import Ask, Event, Ledger
 from activecover.store._ledger import State
 
 #: Points of a curve: more cannot be told apart on a screen.
 _POINTS = 500
 _WINDOW = 100
-#: The bound that is shown: it holds after every label and needs no sample of its own.
-_RULE = "weighted-betting"
 #: The bound is worked out for so many labels at most: beyond, the command line does it.
 _MOST_ASSESSED = 100_000
 _COUNTED: tuple[State, ...] = ("positive", "negative", "leased", "skipped", "unsure", "waiting", "conflict")
@@ -64,6 +61,12 @@ class Reader:
             if ask is None:
                 return False
             return who in ask.also or who in ask.opinions or (ask.by == who and ask.state != "open")
+
+    def taken(self, names: Iterable[str]) -> bool:
+        """Whether someone has or had one of some items."""
+        with self._lock:
+            ledger, _ = self.follow()
+            return any(name in ledger.asks and ledger.asks[name].state != "open" for name in names)
 
     def on_table(self, who: str) -> int:
         """How many items someone has."""
@@ -129,7 +132,8 @@ class Reader:
     def events(self, search: str = "", id: str | None = None) -> list[Event]:
         """What happened, in order; of that, what a search finds in kinds, ids, people and notes."""
         wanted = search.casefold().strip()
-        return [event for event in self.campaign.history(id) if not wanted or wanted in _words(event)]
+        events = filter(None, map(self.campaign.shown, self.campaign.history(id)))
+        return [event for event in events if not wanted or wanted in _words(event)]
 
     def _holds(self, ask: Ask, wanted: str) -> bool:
         if any(wanted in text.casefold() for text in (ask.id, ask.by, ask.note or "")):
@@ -154,35 +158,42 @@ class Reader:
         shown = np.unique(np.linspace(0, len(asks), min(len(asks) + 1, _POINTS)).astype(int))
         since = np.maximum(shown - _WINDOW, 0)
         recent = (found[shown] - found[since]) / np.maximum(shown - since, 1)
-        drawn = int(explored.sum())
-        far = [asks[place] for place in (shown[shown > 0] - 1).tolist()]
+        # Where items were asked for blindly, those that lie far from any positive would be known as controls.
+        far = [] if self.campaign.blind else [asks[place] for place in (shown[shown > 0] - 1).tolist()]
         return {
             "rows": len(self.campaign.pool),
             "labels": shown.tolist(),
             "found": found[shown].tolist(),
             "recent": [round(float(value), 4) for value in recent],
             "random": _random_rate(positive, explored, len(self.campaign.pool)),
-            "explored": drawn,
             "distance": [
                 {"label": int(label), "distance": value}
-                for label, value in zip(shown[shown > 0], _distances(self.campaign.pool, far), strict=True)
+                for label, value in zip(shown[shown > 0], _distances(self.campaign.pool, far), strict=False)
                 if value is not None
             ],
             "people": _people(ledger),
-            "bound": assess(self.campaign, ledger),
+            **self._certified(len(asks)),
         }
 
+    def _certified(self, labels: int) -> dict[str, Any]:
+        """The bound on recall, how it came about, and what the target would cost; nothing where there is none."""
+        if not 0 < labels <= _MOST_ASSESSED:
+            return {"bound": None, "bounds": []}
+        try:
+            bound, course = finite(self.campaign.assess().as_dict()), np.array(self.campaign.bounds())
+        except (ActiveCoverError, ArithmeticError):
+            return {"bound": None, "bounds": []}
+        # An ask that was put aside counts as a time too: the course is brought to the scale of labels.
+        shown = np.linspace(0, len(course) - 1, min(len(course), _POINTS)).astype(int)
+        times = shown * labels / max(len(course) - 1, 1)
+        points = [[round(float(x), 1), round(float(course[at]), 4)] for x, at in zip(times, shown, strict=True)]
+        return {"bound": bound, "bounds": points}
 
-def assess(campaign: Campaign, ledger: Ledger | None = None) -> dict[str, Any] | None:
-    """A lower bound on recall, what it rests on, and what certainty would cost; None where there is none."""
-    try:
-        ledger = ledger or Ledger(campaign.log.read())
-        if not 0 < len(ledger.asks) <= _MOST_ASSESSED:
-            return None
-        said = make_rule(_RULE).assess(Record.from_ledger(ledger, rows=len(campaign.pool))).as_dict()
-    except (ActiveCoverError, ArithmeticError):
-        return None
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
+
+def finite(said: dict[str, Any]) -> dict[str, Any]:
+    """An assessment as JSON can hold it."""
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in said.items()}
+    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in plain.items()}
 
 
 def _random_rate(positive: npt.NDArray[np.bool_], explored: npt.NDArray[np.bool_], rows: int) -> float | None:

@@ -10,6 +10,7 @@ from fastapi.responses import FileResponse
 from activecover.errors import InputError
 from activecover.home import archive, restore
 from activecover.learners import LEARNERS
+from activecover.stopping import RULES, parse_guarantee, valid_rules
 from activecover.web import _models as models
 from activecover.web._looking import sent_file
 from activecover.web._routes import RESPONSES, Key, One, TheDesk, at_least, problems
@@ -21,7 +22,10 @@ _TAKEN = problems(_409="It is there already")
 @router.post("/campaigns", status_code=201, tags=["campaigns"], responses=_TAKEN)
 def create_campaign(desk: TheDesk, body: models.NewCampaign, key: Key = None) -> dict[str, Any]:
     """Begin a campaign on an uploaded file."""
-    made = desk.create(**body.model_dump(), request=key)
+    if body.rule is not None and body.certify is None:
+        raise InputError("rule says how to certify: say what with certify, as in 0.95@0.95")
+    promise = None if body.certify is None else parse_guarantee(body.certify, body.rule or "qbcb")
+    made = desk.create(**{**body.model_dump(exclude={"rule"}), "certify": promise}, request=key)
     pool = made.campaign.pool
     return {"name": made.name, "rows": len(pool), "dimensions": pool.dimensions, "metric": pool.metric}
 
@@ -81,6 +85,12 @@ def preview(desk: TheDesk, upload: str, header: bool = True) -> dict[str, Any]:
 def list_learners() -> list[dict[str, str]]:
     """What can decide which item is next."""
     return [{"name": entry.name, "summary": entry.summary} for entry in LEARNERS]
+
+
+@router.get("/rules", tags=["set up"])
+def list_rules() -> list[dict[str, str]]:
+    """What can prove how much was found."""
+    return [{"name": entry.name, "summary": entry.summary} for entry in RULES if entry.name in valid_rules()]
 
 
 @router.put("/campaigns/{name}/template", tags=["set up"])

@@ -123,9 +123,9 @@ export function watch(path, back, seconds = 2) {
   };
 }
 
-export async function download(path) {
+export async function download(path, named) {
   const answer = await fetchFrom(path);
-  const name = /filename\*?=(?:UTF-8'')?"?([^";]+)/i.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "file";
+  const name = named ?? /filename\*?=(?:UTF-8'')?"?([^";]+)/i.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "file";
   const address = URL.createObjectURL(await answer.blob());
   h("a", { href: address, download: decodeURIComponent(name) }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);

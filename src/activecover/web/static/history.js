@@ -35,6 +35,9 @@ export function show(root, { campaign, who }) {
       notice(wrong.message);
     }
   }
+  const toSettle = (title, found) => (found.length ? [h("h2", {}, `${number(found.length)} ${title}`), ...found.slice(0, 20).map(({ item, words, acts }) =>
+    h("section", { class: "sheet settle", "aria-label": `${item.id}, ${title}` }, body(item), h("p", { class: "small" }, words),
+      h("div", { class: "row" }, acts.map(([name, does, done]) => h("button", { onclick: () => act(does, done) }, name)))))] : []);
   const change = (item, label) => act(() => post(`${path}/tell`, { ids: item.id, labels: label, by: item.opinions && who() in item.opinions ? who() : item.by, change: true }), `${item.id} is now ${label ? "yes" : "no"}`);
 
   let shown = 0;
@@ -54,10 +57,16 @@ export function show(root, { campaign, who }) {
         h("span", { class: "soft small" }, `${number(total)} items`),
         ...(offset > 0 ? [h("button", { class: "small", onclick: () => load(offset - PAGE) }, "Newer")] : []),
         ...(offset + PAGE < total ? [h("button", { class: "small", onclick: () => load(offset + PAGE) }, "Older")] : []));
-      disputes.replaceChildren(...(conflicts.length ? [h("h2", {}, `${conflicts.length} in conflict`), ...conflicts.slice(0, 20).map(({ item, opinions }) =>
-        h("section", { class: "sheet", "aria-label": `Conflict on ${item.id}` }, body(item),
-          h("p", { class: "small" }, Object.entries(opinions).map(([name, yes]) => `${name}: ${yes ? "yes" : "no"}`).join(" · ")),
-          h("div", { class: "row" }, [true, false].map((label) => h("button", { onclick: () => act(() => post(`${path}/adjudicate`, { id: item.id, label, by: who() }), `${item.id}: decided`) }, label ? "Decide yes" : "Decide no"))))), h("p")] : []));
+      const { suspicious } = await get(`${path}/suspicious`);
+      disputes.replaceChildren(
+        ...toSettle("in conflict", conflicts.map(({ item, opinions }) => ({
+          item, words: Object.entries(opinions).map(([name, yes]) => `${name}: ${yes ? "yes" : "no"}`).join(" · "),
+          acts: [true, false].map((label) => [label ? "Decide yes" : "Decide no", () => post(`${path}/adjudicate`, { id: item.id, label, by: who() }), `${item.id}: decided`]),
+        }))),
+        ...toSettle("for a second look", suspicious.map(({ item, reason }) => ({
+          item, words: `Labelled yes, but ${reason}.`,
+          acts: [["It is positive", () => post(`${path}/confirm`, { ids: item.id, by: who() }), `${item.id}: confirmed`], ["Change to no", () => post(`${path}/tell`, { ids: item.id, labels: false, by: who(), change: true }), `${item.id} is now no`]],
+        }))));
     } catch (wrong) {
       notice(wrong.message);
     }

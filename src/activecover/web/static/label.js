@@ -36,7 +36,7 @@ function tally() {
 function desk(item) {
   const terms = item.view.terms, why = reason(item);
   const article = h("article", { class: "sheet item", tabindex: "-1", "aria-label": `Item ${item.id}`, "data-id": item.id },
-    why && h("p", { class: "why" }, why), body(item, terms), h("p", { class: "name" }, item.id));
+    why && h("p", { class: "why" }, why), body(item, terms), h("p", { class: "name" }, item.id, item.duplicates.length > 0 && ` · and ${number(item.duplicates.length)} like it`));
   const beside = item.beside && h("aside", { class: "sheet beside", "aria-label": "The nearest positive" },
     h("h2", {}, "Nearest positive"), body(item.beside, terms), h("p", { class: "name" }, item.beside.id));
   return h("div", { class: beside ? "desk" : "desk alone", hidden: true }, article, beside);

@@ -1,42 +1,61 @@
 // Progress: what was found for which effort, how much may be left, and who did what.
 import { chart } from "./charts.js";
-import { h, number, percent, watch } from "./dom.js";
+import { download, h, notice, number, percent, watch } from "./dom.js";
 
 const tile = (value, name) => h("div", { class: "sheet tile" }, h("b", {}, value), h("span", {}, name));
 const share = (value) => `${Math.round(100 * value)}%`;
 
 export function show(root, { campaign }) {
+  const path = `/api/campaigns/${encodeURIComponent(campaign)}`;
   const place = h("div", {}, h("p", { class: "soft" }, "Loading …"));
-  root.replaceChildren(h("h1", {}, "Progress"), place);
-  return watch(`/api/campaigns/${encodeURIComponent(campaign)}/progress`, (data) => place.replaceChildren(...draw(data)));
+  const keep = h("button", { class: "small", onclick: () => download(`${path}/certificate`, `${campaign}-certificate.json`).catch((wrong) => notice(wrong.message)) }, "Certificate");
+  root.replaceChildren(h("div", { class: "row spread" }, h("h1", {}, "Progress"), keep), place);
+  return watch(`${path}/progress`, (data) => place.replaceChildren(...draw(data)));
 }
 
 const narrow = () => innerWidth < 740;
 
-function draw({ status, labels, found, recent, random, distance, people, agreement, bound, rows }) {
+// What the campaign says of itself: that it has ended, what is certified, what it waits for.
+function statements({ stopped, certificate, insurance, note }, positives) {
+  return [
+    stopped && h("p", { class: "sheet stop", id: "stopped", role: "status" }, h("b", {}, "Stop: "), `${stopped}. ${number(positives)} positives were found.`),
+    certificate && h("p", { class: "sheet" }, h("b", {}, "Promised: "), certificate),
+    insurance && h("p", { class: "sheet soft small" }, insurance),
+    note && h("p", { class: "sheet soft" }, note),
+  ];
+}
+
+function tiles({ labels, found, recent, bound, rows }) {
   const spent = labels.at(-1), positives = found.at(-1);
-  const points = labels.map((x, place) => [x, found[place]]);
-  const lines = [{ kind: "main", name: "positives found", points }];
+  const left = bound?.recall_estimate > 0 ? Math.max(0, Math.round(positives / bound.recall_estimate - positives)) : null;
+  return h("div", { class: "tiles" },
+    tile(number(positives), "positives found"),
+    tile(number(spent), `labels spent of ${number(rows)}`),
+    tile(spent ? percent(recent.at(-1)) : "–", "yes among the last hundred"),
+    tile(bound ? percent(bound.recall_lower) : "–", bound ? `of all positives are found, at least (${percent(bound.confidence)} sure)` : "no bound on recall yet"),
+    left !== null && tile(number(left), "positives are probably left"),
+    tile(bound?.stop ? "0" : bound?.price ? number(bound.price) : "–", bound?.stop ? "labels to go: the target is certified" : bound?.price ? "further labels to certify the target, about" : "labels to certify the target: not known yet"));
+}
+
+function draw(data) {
+  const { status, labels, found, recent, random, distance, people, agreement, bound, bounds } = data;
+  const spent = labels.at(-1), positives = found.at(-1);
+  const lines = [{ kind: "main", name: "positives found", points: labels.map((x, place) => [x, found[place]]) }];
   if (random !== null) lines.push({ kind: "random", name: "at random", points: [[0, 0], [Math.max(spent, 1), random * spent]] });
   const rate = labels.map((x, place) => [x, recent[place]]).filter(([x]) => x >= 5);
+  const width = narrow() ? 420 : 640;
+  const block = (title, inside, wide) => h("section", { class: wide ? "sheet wide" : "sheet", "aria-label": title }, h("h2", {}, title), inside);
   return [
-    h("div", { class: "tiles" },
-      tile(number(positives), "positives found"),
-      tile(number(spent), `labels spent of ${number(rows)}`),
-      tile(spent ? percent(recent.at(-1)) : "–", "yes among the last hundred"),
-      tile(bound ? percent(bound.recall_lower) : "–", bound ? `of all positives are found, at least (${percent(bound.confidence)} sure)` : "no bound on recall yet"),
-      tile(bound?.price ? number(bound.price) : "–", bound?.price ? "labels to certify 95 %, about" : "price of certainty")),
-    status.stopped && h("p", { class: "sheet", id: "stopped" }, h("b", {}, "Ended: "), status.stopped),
-    status.note && h("p", { class: "sheet soft" }, status.note),
+    tiles(data),
+    ...statements(status, positives),
     h("div", { class: "charts" },
-      h("section", { class: "sheet wide", "aria-label": "Positives found" }, h("h2", {}, "Positives found against labels spent"),
-        chart({ title: "Positives found", description: `${positives} positives after ${spent} labels`, lines, xLabel: "labels", height: 320, width: narrow() ? 420 : 1000 })),
-      h("section", { class: "sheet", "aria-label": "Yield" }, h("h2", {}, "Share of yes in the last hundred"),
-        chart({ title: "Yield", description: rate.length ? `now ${percent(recent.at(-1))}` : "no labels yet", lines: [{ kind: "main", points: rate }], yMost: 1, xMost: Math.max(1, spent), xLabel: "labels", format: share, width: narrow() ? 420 : 640 })),
-      h("section", { class: "sheet", "aria-label": "Distance of proposals" }, h("h2", {}, "Distance to the nearest positive when asked"),
-        distance.length
-          ? chart({ title: "Distance", description: `${distance.length} proposals shown`, dots: distance.map((one) => [one.label, one.distance]), xMost: spent, xLabel: "labels", width: narrow() ? 420 : 640, format: (value) => String(+value.toPrecision(2)) })
-          : h("p", { class: "soft" }, "Begins once a positive is known and the random sample is through."))),
+      block("Positives found against labels spent",
+        chart({ title: "Positives found", description: `${positives} positives after ${spent} labels`, lines, xLabel: "labels", height: 320, width: narrow() ? 420 : 1000 }), true),
+      bounds.length > 1 && block("Recall that is certified", chart({ title: "Certified recall", description: `at least ${percent(bound.recall_lower)} now`, lines: [{ kind: "main", name: `at least, ${percent(bound.confidence)} sure`, points: bounds }], yMost: 1, xMost: Math.max(1, spent), xLabel: "labels", format: share, width })),
+      block("Share of yes in the last hundred",
+        chart({ title: "Yield", description: rate.length ? `now ${percent(recent.at(-1))}` : "no labels yet", lines: [{ kind: "main", points: rate }], yMost: 1, xMost: Math.max(1, spent), xLabel: "labels", format: share, width })),
+      distance.length > 0 && block("Distance to the nearest positive when asked",
+        chart({ title: "Distance", description: `${distance.length} proposals shown`, dots: distance.map((one) => [one.label, one.distance]), xMost: spent, xLabel: "labels", width, format: (value) => String(+value.toPrecision(2)) }))),
     h("section", { class: "sheet" }, h("h2", {}, "People"), h("div", { class: "wide-table" },
       h("table", {}, h("thead", {}, h("tr", {}, ["Who", "Yes", "No", "Aside", "Last seen"].map((name, place) => h("th", { class: place && place < 4 ? "figure" : "", scope: "col" }, name)))),
         h("tbody", {}, people.map((one) => h("tr", {}, h("td", {}, one.who), ["yes", "no", "aside"].map((key) => h("td", { class: "figure" }, number(one[key]))), h("td", {}, new Date(1000 * one.last).toLocaleString())))))),

@@ -32,7 +32,7 @@ export function show(root, { go }) {
 
   async function review(file, upload, header) {
     const found = await get(`/api/uploads/${upload}/preview`, { header });
-    const learners = await get("/api/learners");
+    const [learners, rules] = await Promise.all([get("/api/learners"), get("/api/rules")]);
     const options = (chosen) => [h("option", { value: "" }, "–"), ...found.columns.map((name) => h("option", { value: name, selected: name === chosen }, name))];
     const field = (name, control, hint) => h("label", {}, name, control, hint && h("span", { class: "hint" }, hint));
     const named = file.name.replace(/\.[^.]+$/, "").replace(/[^\p{L}\p{N}_-]+/gu, "-").slice(0, 60) || "campaign";
@@ -45,6 +45,8 @@ export function show(root, { go }) {
       explore: h("input", { type: "number", min: "0", value: "100" }),
       overlap: h("input", { type: "number", min: "1", value: "1" }),
       budget: h("input", { type: "number", min: "1" }),
+      certify: h("select", {}, [["", "no promise"], ["0.8@0.95", "80 % of the positives"], ["0.9@0.95", "90 % of the positives"], ["0.95@0.95", "95 % of the positives"]].map(([value, name]) => h("option", { value }, name))),
+      rule: h("select", {}, rules.map(({ name, summary }) => h("option", { value: name, title: summary, selected: name === "qbcb" }, name))),
       known: h("input", { placeholder: "ids, comma-separated" }),
       header: h("input", { type: "checkbox", checked: header, onchange: () => review(file, upload, part.header.checked).catch((wrong) => notice(wrong.message)) }),
       forget: h("input", { type: "checkbox" }),
@@ -62,6 +64,7 @@ export function show(root, { go }) {
         field("How items become vectors", part.embed, found.reason),
         found.columns.length > 0 && h("fieldset", {}, h("legend", {}, "Columns to make vectors of"), boxes(uses), h("span", { class: "hint" }, "none: chosen by the kind")),
         found.columns.length > 0 && h("fieldset", {}, h("legend", {}, "Columns to show"), boxes(shows)),
+        field("Stop once it is certain (95 %) that these are found", part.certify),
         h("label", { class: "line" }, part.header, "The first line has the column names")),
       h("details", {}, h("summary", {}, "More"),
         h("div", { class: "form" },
@@ -70,6 +73,7 @@ export function show(root, { go }) {
           field("People per item", part.overlap),
           field("Most labels", part.budget),
           field("What decides", part.learner),
+          field("What proves it", part.rule, "qbcb: control items are mixed in, and nobody sees which"),
           h("label", { class: "line" }, part.forget, "Forget negatives once they are final"),
           field("Template to show an item by", part.template, "HTML; runs no scripts and loads nothing"))),
       start);
@@ -93,7 +97,7 @@ export function show(root, { go }) {
         id_column: part.id.value || null, label_column: part.label.value || null,
         show: found.columns.length ? ticked(shows).filter((name) => name !== part.label.value) : null,
         header: part.header.checked, learner: part.learner.value, explore: whole(part.explore), overlap: whole(part.overlap),
-        budget: whole(part.budget), known: part.known.value.split(",").map((name) => name.trim()).filter(Boolean),
+        budget: whole(part.budget), certify: part.certify.value || null, rule: part.certify.value ? part.rule.value : null, known: part.known.value.split(",").map((name) => name.trim()).filter(Boolean),
         forget_negatives: part.forget.checked, template: part.template.value.trim() || null,
       };
       try {

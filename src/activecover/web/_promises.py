@@ -1,0 +1,46 @@
+"""Items that a page has been shown ahead of time: nobody else gets them meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterable
+
+#: As long as someone counts as being at work.
+_KEPT = 600.0
+
+
+class Promises:
+    """Which items may come next for whom. They are not leased, as only one of them will be asked for.
+
+    Examples
+    --------
+    >>> promises = Promises()
+    >>> promises.make("ann", ["a", "b"])
+    >>> promises.broken_by("bob", ["b", "c"]), promises.broken_by("ann", ["b"])
+    (['b'], [])
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[str, tuple[float, frozenset[str]]] = {}
+
+    def make(self, who: str, ids: Iterable[str]) -> None:
+        """Promise items to someone, instead of those promised before."""
+        with self._lock:
+            self._made[who] = (time.monotonic() + _KEPT, frozenset(ids))
+
+    def count(self, who: str) -> int:
+        """How many items are promised to others."""
+        return len(self._of_others(who))
+
+    def broken_by(self, who: str, ids: Collection[str]) -> list[str]:
+        """Those of some items that are promised to others."""
+        taken = self._of_others(who)
+        return [name for name in ids if name in taken]
+
+    def _of_others(self, who: str) -> set[str]:
+        now = time.monotonic()
+        with self._lock:
+            self._made = {other: made for other, made in self._made.items() if made[0] > now}
+            return {name for other, (_, ids) in self._made.items() if other != who for name in ids}
