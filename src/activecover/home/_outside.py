@@ -12,6 +12,7 @@ from scipy import sparse
 from activecover.errors import InputError, StoreError
 from activecover.pool import PackedBits, Pool
 from activecover.pool._parts import write_whole
+from activecover.pool._sparse import as_csr
 
 
 def joined(pool: Pool, first: Any, more: Any) -> Any:
@@ -22,7 +23,8 @@ def joined(pool: Pool, first: Any, more: Any) -> Any:
     if first is None or more is None:
         return first if more is None else more
     if sparse.issparse(more):
-        return sparse.vstack([first, more], format="csr")
+        rows: Any = [as_csr(first), as_csr(more)]
+        return sparse.vstack(rows, format="csr")
     if isinstance(more, PackedBits):
         return PackedBits(np.concatenate([np.asarray(first.packed), np.asarray(more.packed)]), more.dimensions)
     return np.concatenate([np.asarray(first), np.asarray(more)])
@@ -32,7 +34,7 @@ def save_outside(path: Path, vectors: Any) -> None:
     """Write outside vectors to a file: whole, or not at all."""
     data = io.BytesIO()
     if sparse.issparse(vectors):
-        csr: Any = vectors.tocsr()
+        csr = as_csr(vectors)
         np.savez(data, data=csr.data, indices=csr.indices, indptr=csr.indptr, shape=csr.shape)
     elif isinstance(vectors, PackedBits):
         np.savez(data, packed=np.asarray(vectors.packed), dimensions=vectors.dimensions)
