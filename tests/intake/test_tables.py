@@ -192,3 +192,11 @@ def test_an_image_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no images in it"):
         read_table(tmp_path / "empty")
+
+
+def test_a_column_that_counts_is_taken_if_it_is_named() -> None:
+    table = Table.of({"year": [1, 2, 3, 4], "size": [1, 1, 2, 5]})
+    assert make_pool(table).pool.dimensions == 1
+    assert make_pool(table, columns=["year"]).pool.dimensions == 1
+    assert make_pool(table, embed="columns:year,size").pool.columns == ["year", "size"]
+    assert make_pool(table, columns=["*"]).pool.columns == ["size"]
