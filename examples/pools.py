@@ -2,28 +2,33 @@
 
     python examples/pools.py FOLDER [--only sms_spam,hiv] [--limit 2000]
 
-FOLDER holds the files named below (or ACTIVECOVER_DATA/pools does). Each goes through intake, which makes a
-pool of it, and explore-commit is run against its known labels: a random sample first, then the rows nearest
-to any positive found.
+FOLDER holds the files named below (or ACTIVECOVER_DATA/pools does). Each becomes a campaign with one command,
+which is shown, and is labelled with its known labels as people would: a random sample first, then the rows
+nearest to any positive found, every answer synced to a store, until 95 % of the positives are found.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import sys
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from activecover import Campaign, cli
 from activecover.errors import ActiveCoverError, InputError
+from activecover.home import Home
 from activecover.intake import Table, make_pool, read_table
-from activecover.learners import ExploreCommit
 from activecover.metrics import labels_for
 from activecover.pool import as_positive
-from activecover.simulate import cover
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def main() -> int:
     parser.add_argument("--only", help=f"pools, comma-separated: {', '.join(POOLS)}")
     parser.add_argument("--limit", type=int, help="use so many rows only, from all over each pool")
     parser.add_argument("--explore", type=int, default=100, help="rows to label at random first")
-    parser.add_argument("--batch", type=int, default=10, help="rows per batch")
+    parser.add_argument("--batch", type=int, default=10, help="rows asked for and told at once")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     if given.folder is None:
@@ -99,31 +104,59 @@ def run(name: str, folder: Path, given: argparse.Namespace) -> list[object]:
     source = POOLS[name]
     started = time.perf_counter()
     table = some_rows(read_table(folder / source.file, header=source.header), given.limit)
-    made = make_pool(
-        table,
-        embed=source.embed,
-        id_column=source.id_column,
-        label_column=source.label_column,
-        seed=given.seed,
-    )
-    if made.labels is None:
-        raise InputError(f"{table.source}: no labels")
-    positive = as_positive(made.labels, source.positive)
-    taken = time.perf_counter() - started
-    trace = cover(made.pool, positive, ExploreCommit(explore=given.explore), batch=given.batch, seed=given.seed)
-    labels = labels_for(trace, 0.95)
-    rows, total = len(positive), int(positive.sum())
+    positive = as_positive(np.array([text.strip() for text in table.texts(source.label_column)]), source.positive)
+    with tempfile.TemporaryDirectory() as place, Home(place) as home:
+        begin(home, name, folder / source.file, table, given)
+        taken = time.perf_counter() - started
+        with home.open(name) as campaign:
+            rows, total = len(positive), int(positive.sum())
+            started = time.perf_counter()
+            label(campaign, positive, given.batch)
+            labels = labels_for(replace(campaign.trace(), positives=total), 0.95)
+            seconds = time.perf_counter() - started
+            vectors = f"{source.embed.partition(':')[0]}, {campaign.pool.dimensions:,} {campaign.pool.kind}"
     return [
         name,
         f"{rows:,}",
         f"{total:,}",
-        f"{made.embedding.name}, {made.pool.dimensions:,} {made.pool.kind}",
+        vectors,
         "-" if labels is None else f"{labels:,}",
         "-" if labels is None else f"{labels / rows:.0%}",
         f"{at_random(rows, total):,}",
         f"{taken:.1f}",
-        f"{trace.seconds:.1f}",
+        f"{seconds:.1f}",
     ]
+
+
+def begin(home: Home, name: str, file: Path, table: Table, given: argparse.Namespace) -> None:
+    """Begin a campaign: with one command, or, on some rows only, with what intake makes of them."""
+    source = POOLS[name]
+    if given.limit is not None:
+        how: dict[str, Any] = {"id_column": source.id_column, "label_column": source.label_column}
+        home.new(
+            name, make_pool(table, embed=source.embed, seed=given.seed, **how), explore=given.explore, seed=given.seed
+        ).close()
+        return
+    command = ["new", name, "--pool", str(file), "--embed", source.embed, "--label-col", source.label_column]
+    command += [] if source.header else ["--no-header"]
+    command += [] if source.id_column is None else ["--id-col", source.id_column]
+    command += ["--explore", str(given.explore), "--seed", str(given.seed)]
+    print("$ activecover", " ".join(command), file=sys.stderr, flush=True)
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = cli.main([*command, "--home", str(home.folder)])
+    if code:
+        raise InputError("the campaign could not begin")
+
+
+def label(campaign: Campaign, positive: npt.NDArray[np.bool_], batch: int) -> None:
+    """Ask and tell until 95 % of the positives are found."""
+    wanted = int(np.ceil(round(0.95 * positive.sum(), 9)))
+    found = 0
+    while found < wanted:
+        names = [item.id for item in campaign.ask(batch)]
+        answers = positive[campaign.pool.rows(names)]
+        campaign.tell(names, answers.tolist())
+        found += int(answers.sum())
 
 
 def at_random(rows: int, total: int) -> int:

@@ -200,3 +200,11 @@ def test_a_first_line_that_looks_like_a_row_is_doubted(tmp_path):
     with pytest.warns(UserWarning, match="'ham' is also a value of its column"):
         assert len(read_table(path)) == 2
     assert len(read_table(path, header=False)) == 3
+
+
+def test_a_column_that_counts_is_taken_if_it_is_named() -> None:
+    table = Table.of({"year": [1, 2, 3, 4], "size": [1, 1, 2, 5]})
+    assert make_pool(table).pool.dimensions == 1
+    assert make_pool(table, columns=["year"]).pool.dimensions == 1
+    assert make_pool(table, embed="columns:year,size").pool.columns == ["year", "size"]
+    assert make_pool(table, columns=["*"]).pool.columns == ["size"]

@@ -82,7 +82,7 @@ class Opening(Proposing):
                 raise InputError(
                     f"the label log belongs to another pool (its {part} differ): open it with the same file"
                 )
-        if created.get("outside") != self._outside_fingerprint():
+        if (self._ledger.outside or created.get("outside")) != self._outside_fingerprint():
             raise InputError("the label log was made with other known positives from outside: give the same ones")
         for name, value in settings.items():
             # Logs of earlier versions do not speak of what they could not do.

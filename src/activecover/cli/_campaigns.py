@@ -60,6 +60,9 @@ def new(
     known: Annotated[
         list[str] | None, typer.Option("--known", help="Id of an item known to be positive; may be repeated.")
     ] = None,
+    outside: Annotated[
+        Path | None, typer.Option("--outside", help="File like that of the pool, with positives that are not in it.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")
     ] = None,
@@ -102,6 +105,7 @@ def new(
             lease=lease, budget=budget, target=target, learner=learner, explore=explore, known=known or (), seed=seed,
             overlap=overlap, duplicates=_duplicates(duplicates), same=options.split_names(same),
             certify=promise, insure=insure,
+            outside=outside,
         )  # fmt: skip
         with campaign:
             if json:
@@ -225,8 +229,11 @@ def history(
 
 def export(
     name: Name,
-    path: Annotated[Path, typer.Argument(help=".csv, .jsonl or .parquet.", show_default=False)],
+    path: Annotated[Path, typer.Argument(help=".csv, .jsonl, .parquet, .ris or .nbib.", show_default=False)],
     which: Annotated[str, typer.Option("--which", help="labelled, positive or all.")] = "labelled",
+    originals: Annotated[
+        Path | None, typer.Option("--originals", help="RIS or nbib file of the pool, to write references in full.")
+    ] = None,
     home: HomeFolder = None,
     store: StoreUrl = None,
 ) -> int:
@@ -234,7 +241,7 @@ def export(
     if which not in ("labelled", "positive", "all"):
         raise InputError(f"--which {which!r}: choose labelled, positive or all")
     with _opened(name, home, store) as campaign:
-        count = export_labels(campaign, path, which)  # type: ignore[arg-type]
+        count = export_labels(campaign, path, which, originals)  # type: ignore[arg-type]
     out().print(Text(f"{count:,} items written to {path}"))
     return 0
 
@@ -245,10 +252,18 @@ def import_(
     id_col: Annotated[str, typer.Option("--id-col", help="Column with the ids.")] = "id",
     label_col: Annotated[str, typer.Option("--label-col", help="Column with yes or no.")] = "label",
     by: By = "import",
+    outside: Annotated[
+        bool, typer.Option("--outside", help="The file, like that of the pool, has positives that are not in it.")
+    ] = False,
     home: HomeFolder = None,
     store: StoreUrl = None,
 ) -> int:
-    """Take in labels that were given elsewhere, all of them or none."""
+    """Take in labels that were given elsewhere, all of them or none, or positives from outside the pool."""
+    if outside:
+        with Home(home, store) as place:
+            count = place.add_outside(name, path)
+        out().print(Text(f"{count:,} known positives taken in from {path}"))
+        return 0
     answers = read_answers(path, id_col, label_col)
     with _opened(name, home, store) as campaign:
         campaign.tell([item for item, _ in answers], [value for _, value in answers], by=by)

@@ -41,6 +41,8 @@ def archive(home: Home, name: str, path: Path) -> str:
         for part in PoolFolder(folder).files():
             inside = f"pool/{part.relative_to(folder)}"
             hashes[inside] = _copy_in(file, part, inside)
+        if about.get("outside"):
+            hashes["outside.npz"] = _copy_in(file, home.folder / about["outside"], "outside.npz")
         manifest = {"format": _FORMAT, "name": name, "about": about, "head": head, "hashes": hashes}
         text = json.dumps(manifest, sort_keys=True, ensure_ascii=False)
         file.writestr(_MANIFEST, text)
@@ -91,7 +93,11 @@ def _restore(home: Home, path: Path, file: zipfile.ZipFile, name: str | None) ->
         if not folder.exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
             (work / "pool").rename(folder)
-        log = home.store.create(chosen, {**about, "pool": relative})
+        outside = f"outside/{chosen}.npz" if about.get("outside") else None
+        if outside is not None:
+            (home.folder / outside).parent.mkdir(exist_ok=True)
+            (work / "outside.npz").replace(home.folder / outside)
+        log = home.store.create(chosen, {**about, "pool": relative, "outside": outside})
         log.append([{key: value for key, value in event.items() if key != "seq"} for event in events])
         log.close()
     finally:

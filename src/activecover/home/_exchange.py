@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from activecover.campaign import Campaign
 from activecover.errors import InputError
+from activecover.intake import FORMATS, Reference, read_references, references_by_id, write_references
 from activecover.trace import check_records, write_records
 
 Which = Literal["labelled", "positive", "all"]
@@ -31,12 +32,39 @@ def rows_of(campaign: Campaign, which: Which = "labelled") -> Iterator[dict[str,
                 yield dict.fromkeys(COLUMNS) | {"id": name, "state": "open"}
 
 
-def export_labels(campaign: Campaign, path: Path, which: Which = "labelled") -> int:
-    """Write labels to a file by its ending (.csv, .jsonl, .parquet); how many there were."""
+def export_labels(campaign: Campaign, path: Path, which: Which = "labelled", originals: Path | None = None) -> int:
+    """Write labels to a file by its ending (.csv, .jsonl, .parquet, .ris, .nbib); how many there were.
+
+    References have the label as a keyword. They are made of what the pool shows of each, or, if the file
+    that the pool came from is given as ``originals``, of all that it says of them.
+    """
+    if path.suffix.lower() in FORMATS:
+        return _export_references(campaign, path, which, originals)
     check_records(path, "labels")
     records = [{name: record.get(name) for name in COLUMNS} for record in rows_of(campaign, which)]
     write_records(path, records)
     return len(records)
+
+
+def _export_references(campaign: Campaign, path: Path, which: Which, originals: Path | None) -> int:
+    pool, kind = campaign.pool, path.suffix.lower()
+    known: dict[str, Reference] = {}
+    if originals is not None:
+        known = references_by_id(read_references(originals))
+    elif "title" not in pool.contents:
+        raise InputError(f"{path}: the items have no titles, so they are no references: export to .csv")
+    found, labels = [], []
+    for record in rows_of(campaign, which):
+        name = record["id"]
+        row = int(pool.rows([name])[0])
+        if pool.withdrawn[row]:
+            continue
+        if originals is not None and name not in known:
+            raise InputError(f"{originals}: no reference {name!r} in it; give the file that the pool came from")
+        found.append(known[name] if originals is not None else Reference.of(pool.content(row), kind))
+        labels.append(None if record["label"] is None else bool(record["label"]))
+    write_references(path, found, labels)
+    return len(found)
 
 
 def read_answers(path: Path, id_column: str = "id", label_column: str = "label") -> list[tuple[str, bool]]:

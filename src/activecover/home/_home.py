@@ -14,10 +14,11 @@ import numpy.typing as npt
 
 from activecover.campaign import UNDO_WINDOW, Campaign
 from activecover.errors import InputError, StoreError
+from activecover.home._outside import joined, load_outside, save_outside
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
 from activecover.pool import Duplicates, Pool, PoolFolder
-from activecover.store import SqlStore
+from activecover.store import SqlLog, SqlStore
 
 
 def default_folder() -> Path:
@@ -85,6 +86,7 @@ class Home:
         forget_negatives: bool = False,
         duplicates: bool | float = False,
         same: Sequence[str] | None = None,
+        outside: str | Path | Any = None,
         lease: float | None = None,
         budget: int | None = None,
         target: int | None = None,
@@ -99,6 +101,7 @@ class Home:
         labelled together: those with the same contents in the columns ``same`` (by default those that the
         vectors were made of) or with the same vector, and, where it is a number, those whose vectors lie
         no farther apart than that. Molecules may share a fingerprint, so of these the vectors do not count.
+        ``outside`` are positives that are not in the pool: a file like that of the pool, or vectors.
         """
         if name in self.names():
             raise InputError(f"{self.store}: there is a campaign {name!r} already; choose another name")
@@ -111,16 +114,24 @@ class Home:
             )  # fmt: skip
             if duplicates is not False:
                 settings["duplicates"] = _duplicates(made, duplicates, same)
+            if outside is not None:
+                outside = _vectors_of(made.recipe if isinstance(made, Intake) else None, outside, header)
             pool_folder = self._keep_pool(name, made, Path(work), own=forget_negatives)
-        about = {
+        about: dict[str, Any] = {
             "pool": str(pool_folder.relative_to(self.folder)), "own": forget_negatives, "lease": lease,
-            "budget": budget, "target": target,
+            "budget": budget, "target": target, "outside": None if outside is None else f"outside/{name}.npz",
         }  # fmt: skip
-        self.store.create(name, about).close()
         try:
+            self.store.create(name, about).close()
+        except BaseException:
+            self._drop_files(about)
+            raise
+        try:
+            if outside is not None:
+                save_outside(self.folder / about["outside"], outside)
             return self._campaign(name, about, learner=learner, forgets=forget_negatives, **settings)
         except BaseException:
-            self.store.remove(name)
+            self.remove(name)
             raise
 
     def open(self, name: str, **options: Any) -> Campaign:
@@ -150,6 +161,23 @@ class Home:
             campaign.record([{"event": "grown", "rows": len(campaign.pool), "pool": marks}])
         return folder.rows - before
 
+    def add_outside(self, name: str, source: str | Path | Any, *, header: bool = True) -> int:
+        """Add positives that are not in the pool; how many. Who has the campaign open sees them when it is reopened."""
+        about = self.store.about(name)
+        path = self.folder / f"outside/{name}.npz"
+        more = _vectors_of(self.recipe(name), source, header)
+        with self.open(name) as campaign:
+            known = load_outside(path) if about.get("outside") else None
+            whole = joined(campaign.pool, known, more)
+            count = int(campaign.pool.encode(more).shape[0])
+            mark = campaign.pool.digest(campaign.pool.encode(whole))
+            # The log decides on which of both holds, if this is cut short.
+            save_outside(path.with_suffix(".new.npz"), whole)
+            campaign.record([{"event": "outside", "outside": mark, "rows": count}])
+        path.with_suffix(".new.npz").replace(path)
+        self.store.set_about(name, {**about, "outside": f"outside/{name}.npz"})
+        return count
+
     def withdraw(self, name: str, ids: Sequence[str], by: str = "me") -> None:
         """Erase items for good, in the pool's files too."""
         folder = self.pool_folder(name)
@@ -171,8 +199,7 @@ class Home:
         """Remove a campaign; its pool stays if others use it."""
         about = self.store.about(name)
         self.store.remove(name)
-        if not any(self.store.about(other)["pool"] == about["pool"] for other in self.names()):
-            shutil.rmtree(self.folder / about["pool"], ignore_errors=True)
+        self._drop_files(about)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -186,10 +213,34 @@ class Home:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _drop_files(self, about: dict[str, Any]) -> None:
+        """Remove what belongs to a campaign that is gone; a pool stays if others use it."""
+        if not any(self.store.about(other)["pool"] == about["pool"] for other in self.names()):
+            shutil.rmtree(self.folder / about["pool"], ignore_errors=True)
+        if about.get("outside"):
+            (self.folder / about["outside"]).unlink(missing_ok=True)
+
     def _campaign(self, name: str, about: dict[str, Any], **settings: Any) -> Campaign:
         pool = PoolFolder(self.folder / about["pool"]).load()
         limits = {key: about.get(key) for key in ("lease", "budget", "target")}
-        return Campaign(pool, log=self.store.open(name), **{**limits, **settings})
+        log = self.store.open(name)
+        if "outside" not in settings:
+            settings["outside"] = self._outside(name, pool, log)
+        return Campaign(pool, log=log, **{**limits, **settings})
+
+    def _outside(self, name: str, pool: Pool, log: SqlLog) -> Any:
+        """The known positives from outside that the log speaks of."""
+        path = self.folder / f"outside/{name}.npz"
+        fresh = path.with_suffix(".new.npz")
+        if fresh.exists():
+            # Adding some was cut short: after it was written down, or before.
+            said = [event["outside"] for event in log.read() if event["event"] == "outside"][-1:]
+            if said == [pool.digest(pool.encode(load_outside(fresh)))]:
+                fresh.replace(path)
+                self.store.set_about(name, {**self.store.about(name), "outside": f"outside/{name}.npz"})
+            else:
+                fresh.unlink()
+        return load_outside(path) if self.store.about(name).get("outside") else None
 
     def _take_in(self, source: Any, work: Path, *, header: bool, **how: Any) -> Intake | Pool:
         if isinstance(source, Pool | Intake):
@@ -215,6 +266,15 @@ class Home:
             files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
         PoolFolder.create(folder, pool, embedding_files=files)
         return folder
+
+
+def _vectors_of(recipe: Recipe | None, source: Any, header: bool) -> Any:
+    """Vectors of positives from outside a pool, made as the pool's own rows were."""
+    if not isinstance(source, str | Path):
+        return source
+    if recipe is None:
+        raise InputError("known positives from outside a pool of vectors: give vectors, not a file")
+    return recipe.read(read_table(source, header=header)).vectors
 
 
 def _duplicates(made: Intake | Pool, given: bool | float, same: Sequence[str] | None) -> Duplicates:

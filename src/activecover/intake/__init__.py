@@ -7,7 +7,7 @@ from activecover.intake._images import ImageFiles, is_picture, picture_bytes
 from activecover.intake._pixels import ImageEmbedding
 from activecover.intake._pool import Intake, Recipe, Rows, make_pool
 from activecover.intake._read import read_table
-from activecover.intake._references import Reference, read_references, write_references
+from activecover.intake._references import FORMATS, Reference, read_references, references_by_id, write_references
 from activecover.intake._sentence import SentenceEmbedding
 from activecover.intake._smiles import SmilesEmbedding
 from activecover.intake._table import Table
@@ -16,6 +16,7 @@ from activecover.intake._vectors import BroughtVectors
 
 __all__ = [
     "EMBEDDINGS",
+    "FORMATS",
     "BroughtVectors",
     "Choice",
     "Embedding",
@@ -39,5 +40,6 @@ __all__ = [
     "picture_bytes",
     "read_references",
     "read_table",
+    "references_by_id",
     "write_references",
 ]

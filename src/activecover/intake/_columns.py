@@ -65,8 +65,8 @@ class ScaledColumns(Embedding):
     Two rows differ by 2 on average in the square of a standardised number, and by exactly 2 where
     their categories differ, so that neither kind of column drowns the other. A missing number counts
     as the mean, and a further column says that it is missing if any was at first. A missing
-    category is a category. Columns with one value only, row numbers, and columns of more than 100
-    different words are left out, and said so in ``notes_``.
+    category is a category. Columns with one value only, row numbers (unless they are named), and columns of
+    more than 100 different words are left out, and said so in ``notes_``.
 
     Parameters
     ----------
@@ -108,7 +108,8 @@ class ScaledColumns(Embedding):
     def _fit(self, table: Table) -> None:
         self.parts_: list[_Numbers | _Categories] = []
         for name in self.used_:
-            part = _learn(table, name)
+            # Who names a column wants it, even if it counts.
+            part = _learn(table, name, named=name in (self.columns or ()))
             if isinstance(part, str):
                 self.notes_.append(f"column {name!r} is left out: {part}")
             else:
@@ -124,25 +125,25 @@ class ScaledColumns(Embedding):
         self.parts_ = [_Categories(**part) if "words" in part else _Numbers(**part) for part in learnt["parts"]]
 
 
-def _learn(table: Table, name: str) -> _Numbers | _Categories | str:
+def _learn(table: Table, name: str, named: bool) -> _Numbers | _Categories | str:
     """How to write a column, or why not to."""
     column = table.column(name)
     if isinstance(column, np.ndarray) and column.ndim == 2:
         return "it holds vectors"
     if isinstance(column, np.ndarray) or all(number(value) is not None for value in column):
-        return _learn_numbers(name, _checked(table, name))
+        return _learn_numbers(name, _checked(table, name), named)
     words = sorted({*_words(table, name)})
     if len(words) > MOST_CATEGORIES:
         return f"{len(words):,} different words are no categories"
     return _Categories(name, words) if len(words) > 1 else "it has one value only"
 
 
-def _learn_numbers(name: str, values: npt.NDArray[np.float64]) -> _Numbers | str:
+def _learn_numbers(name: str, values: npt.NDArray[np.float64], named: bool) -> _Numbers | str:
     missing = np.isnan(values)
     known = values[~missing]
     if not known.size or (known == known[0]).all():
         return "it has one value only"
-    if len(values) > 2 and not missing.any() and (np.diff(values) == 1).all():
+    if not named and len(values) > 2 and not missing.any() and (np.diff(values) == 1).all():
         return "it counts the rows"
     return _Numbers(name, float(known.mean()), float(known.std()), bool(missing.any()))
 

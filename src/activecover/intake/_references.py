@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from activecover.errors import InputError
 
@@ -66,6 +67,25 @@ class Reference:
     fields: tuple[tuple[str, str], ...]
     format: str = ".ris"
 
+    @classmethod
+    def of(cls, parts: Mapping[str, Any], format: str = ".ris") -> Reference:
+        """A reference from what a person is shown of it (title, authors, year, …).
+
+        Examples
+        --------
+        >>> Reference.of({"title": "On bees", "authors": "Ann; Bob"}).fields
+        (('TY', 'JOUR'), ('TI', 'On bees'), ('AU', 'Ann'), ('AU', 'Bob'))
+        """
+        number = str(parts.get("number") or "")
+        first = ("TY", "JOUR") if format == ".ris" else ("PMID", number)
+        fields = [first, *([(_NUMBER[format][0], number)] if format == ".ris" and number else [])]
+        for part, tags in _PARTS[format].items():
+            text = str(parts.get(part) or "").strip()
+            values = text.split("; ") if part in ("authors", "keywords") else [text]
+            # Of the places for a DOI, PubMed's says what it is.
+            fields += [(tags[0], f"{value} [doi]" if tags[0] == "LID" else value) for value in values if value]
+        return cls(tuple(fields), format)
+
     def all(self, tag: str) -> list[str]:
         """Every value of a tag, on one line each."""
         return [" ".join(value.split()) for known, value in self.fields if known == tag and value]
@@ -123,6 +143,14 @@ def read_references(path: str | Path) -> list[Reference]:
     if not found:
         raise InputError(f"{path}: no references in it; is it a {kind} file?")
     return found
+
+
+def references_by_id(references: Sequence[Reference]) -> dict[str, Reference]:
+    """References by the ids that a pool gives them: their numbers if all have one of their own, else their places."""
+    numbers = [reference.number for reference in references]
+    if all(numbers) and len({*numbers}) == len(numbers):
+        return dict(zip(numbers, references, strict=True))
+    return {str(place): reference for place, reference in enumerate(references)}
 
 
 def write_references(

@@ -68,6 +68,7 @@ _FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
     "ungrouped": {"id": _text, "by": _text},
     "confirmed": {"id": _text, "by": _text},
     "reached": {"number": _count, "id": _text, "source": _text},
+    "outside": {"outside": _text, "rows": _count},
 }  # fmt: skip
 #: What an event may hold besides.
 _OPTIONAL: dict[str, Callable[[Any], bool]] = {
@@ -163,6 +164,8 @@ class Ledger:
         self.grouped_rows = 0
         #: Rows and hashes of the pool when it last grew.
         self.grown: Event | None = None
+        #: A hash of the known positives from outside, since some were added.
+        self.outside: str | None = None
         self.last_at = 0.0
         #: What each request that bears a name has written: kind, item, label.
         self.requests: dict[str, list[tuple[str, str | None, int | None]]] = {}
@@ -250,6 +253,9 @@ class Ledger:
 
     def _on_created(self, event: Event) -> None:
         self.created = event
+
+    def _on_outside(self, event: Event) -> None:
+        self.outside = event["outside"]
 
     def _on_known(self, event: Event) -> None:
         self.known[event["id"]] = None

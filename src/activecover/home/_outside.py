@@ -1,0 +1,65 @@
+"""Known positives from outside the pool: kept in a file of the home, as the log holds no vectors."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from activecover.errors import InputError, StoreError
+from activecover.pool import PackedBits, Pool
+from activecover.pool._parts import write_whole
+from activecover.pool._sparse import as_csr
+
+
+def joined(pool: Pool, first: Any, more: Any) -> Any:
+    """Outside vectors of a pool, and more of them."""
+    for vectors in (first, more):
+        if vectors is not None:
+            _checked(pool, vectors)
+    if first is None or more is None:
+        return first if more is None else more
+    if sparse.issparse(more):
+        rows: Any = [as_csr(first), as_csr(more)]
+        return sparse.vstack(rows, format="csr")
+    if isinstance(more, PackedBits):
+        return PackedBits(np.concatenate([np.asarray(first.packed), np.asarray(more.packed)]), more.dimensions)
+    return np.concatenate([np.asarray(first), np.asarray(more)])
+
+
+def save_outside(path: Path, vectors: Any) -> None:
+    """Write outside vectors to a file: whole, or not at all."""
+    data = io.BytesIO()
+    if sparse.issparse(vectors):
+        csr = as_csr(vectors)
+        np.savez(data, data=csr.data, indices=csr.indices, indptr=csr.indptr, shape=csr.shape)
+    elif isinstance(vectors, PackedBits):
+        np.savez(data, packed=np.asarray(vectors.packed), dimensions=vectors.dimensions)
+    else:
+        np.savez(data, vectors=np.asarray(vectors))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, data.getvalue())
+
+
+def load_outside(path: Path) -> Any:
+    """What :func:`save_outside` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: file[name] for name in file.files}
+        if "vectors" in found:
+            return found["vectors"]
+        if "packed" in found:
+            return PackedBits(found["packed"], int(found["dimensions"]))
+        return sparse.csr_array((found["data"], found["indices"], found["indptr"]), shape=tuple(found["shape"]))
+    except (OSError, ValueError, KeyError, EOFError) as wrong:
+        raise StoreError(f"{path}: the known positives from outside cannot be read ({wrong})") from wrong
+
+
+def _checked(pool: Pool, vectors: Any) -> None:
+    try:
+        pool.encode(vectors)
+    except InputError as wrong:
+        raise InputError(f"known positives from outside: {wrong}") from wrong
