@@ -117,6 +117,8 @@ class Home:
             if outside is not None:
                 outside = _vectors_of(made.recipe if isinstance(made, Intake) else None, outside, header)
             pool_folder = self._keep_pool(name, made, Path(work), own=forget_negatives)
+            # From now on its files are mapped: a large pool is not to be in memory twice.
+            del made
         about: dict[str, Any] = {
             "pool": str(pool_folder.relative_to(self.folder)), "own": forget_negatives, "lease": lease,
             "budget": budget, "target": target, "outside": None if outside is None else f"outside/{name}.npz",
