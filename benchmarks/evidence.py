@@ -53,7 +53,7 @@ class Result:
 
 RATES = (
     "-m", "activecover", "theory", "rates", "--dims", "1,2,3", "--n", "1000..1000000", "--runs", "20",
-    "--out", "results/theory-rates.csv", "--plot", "docs/img/rates.png",
+    "--out", "results/theory-rates.csv", "--plot", "docs/images/rates.png",
 )  # fmt: skip
 INTRINSIC = (
     "-m", "activecover", "theory", "intrinsic", "--n", "1000..100000", "--runs", "20",

@@ -18,6 +18,7 @@ from activecover.web._routes import RESPONSES, Key, Me, One, TheDesk, Written, a
 
 router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("annotator")])
 _COOKIE_DAYS = 30
+_MOST_HELD = 100
 
 
 @router.get("/me", tags=["server"])
@@ -60,7 +61,7 @@ def list_campaigns(desk: TheDesk) -> dict[str, Any]:
 @router.post("/campaigns/{name}/ask", tags=["label"])
 def ask(one: One, me: Me, body: models.AskBody) -> models.Items:
     """Lease items to someone; asking again returns the same ones until they are told."""
-    return _items(one, me, one.ask(body.k, name_of(me, body.by)))
+    return _items(one, me, one.ask(_many(me, body.k), name_of(me, body.by)))
 
 
 @router.post("/campaigns/{name}/answer", tags=["label"])
@@ -71,7 +72,7 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
     once(
         one.campaign, key, {"asked", "told"}, {body.id: body.label}, lambda: one.campaign.tell(body.id, body.label, by)
     )
-    return _items(one, me, one.ask(body.k, by))
+    return _items(one, me, one.ask(_many(me, body.k), by))
 
 
 @router.get("/campaigns/{name}/ahead", tags=["label"])
@@ -155,6 +156,11 @@ def frame(one: One, me: Me, id: str) -> Response:
 def _view(one: Open, me: Person, item: Item) -> models.ItemView:
     """An item as someone may see it: to annotators all look alike, whyever they were asked for."""
     return models.ItemView(**one.showcase.item(item, blind=not me.may("adjudicator")))
+
+
+def _many(me: Person, k: int) -> int:
+    """How many items someone may have at once: an annotator shall not take them all."""
+    return k if me.may("adjudicator") else min(k, _MOST_HELD)
 
 
 def _following(one: Open, name: str, who: str) -> dict[str, Item]:
