@@ -76,16 +76,10 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
 
 
 @router.get("/campaigns/{name}/ahead", tags=["label"])
-def ahead(
-    one: One,
-    me: Me,
-    id: Annotated[str, Query(description="An item on the table.")],
-    by: Annotated[str, Query(description="Whose table.", max_length=200)] = "me",
-) -> models.Ahead:
+def ahead(one: One, me: Me, id: Annotated[str, Query(description="An item on someone's table.")]) -> models.Ahead:
     """The next item for each answer, so that it can be shown without waiting; nothing is leased by it."""
-    who = name_of(me, by)
     check_theirs(one, me, id)
-    return models.Ahead(**{answer: _view(one, me, item) for answer, item in _following(one, id, who).items()})
+    return models.Ahead(**{answer: _view(one, me, item) for answer, item in _following(one, id).items()})
 
 
 @router.post("/campaigns/{name}/tell", tags=["label"])
@@ -163,8 +157,11 @@ def _many(me: Person, k: int) -> int:
     return k if me.may("adjudicator") else min(k, _MOST_HELD)
 
 
-def _following(one: Open, name: str, who: str) -> dict[str, Item]:
-    """What follows each answer to an item, as far as it is known."""
+def _following(one: Open, name: str) -> dict[str, Item]:
+    """What follows each answer to an item for who has it, as far as it is known."""
+    who = one.reader.holder(name)
+    if who is None:
+        return {}
     if one.reader.on_table(who) > 1:
         # What someone has besides comes next, whatever the answer.
         waiting = next(item for item in one.ask(2, who) if item.id != name)

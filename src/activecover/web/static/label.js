@@ -88,7 +88,7 @@ function showOne(root, campaign, who, other) {
     const item = current;
     if (!item || pending.length) return;
     try {
-      let found = await get(`${path}/ahead`, { id: item.id, by: who() });
+      let found = await get(`${path}/ahead`, { id: item.id });
       if (!found.yes && !found.no && current === item && !pending.length) {
         const { items } = await post(`${path}/ask`, { k: 2, by: who() });
         const next = items[0]?.id === item.id ? items[1] : null;
