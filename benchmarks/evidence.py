@@ -53,7 +53,7 @@ class Result:
 
 RATES = (
     "-m", "activecover", "theory", "rates", "--dims", "1,2,3", "--n", "1000..1000000", "--runs", "20",
-    "--out", "results/theory-rates.csv", "--plot", "docs/img/rates.png",
+    "--out", "results/theory-rates.csv", "--plot", "docs/images/rates.png",
 )  # fmt: skip
 INTRINSIC = (
     "-m", "activecover", "theory", "intrinsic", "--n", "1000..100000", "--runs", "20",
@@ -87,9 +87,15 @@ STEPS = (
     ),
     Step("Rates in 1, 2 and 3 dimensions", RATES),
     Step("Rates on a sheet of 2 dimensions in 50", INTRINSIC),
+    Step("The server: 32 annotators on 1,000,000 rows", ("benchmarks/web.py",)),
+    Step(
+        "The page and the API: 5,000 cases of the document, 100 kills, every answer late",
+        ("-m", "pytest", "-q", "-n", "0", "-rP", "tests/web"),
+        {"HYPOTHESIS_PROFILE": "deep", "OMP_NUM_THREADS": "1"},
+    ),
     Step(
         "All tests, many examples each",
-        ("-m", "pytest", "-q", "-n", "2"),
+        ("-m", "pytest", "-q", "-n", "2", "--ignore=tests/web"),
         {"HYPOTHESIS_PROFILE": "deep", "OMP_NUM_THREADS": "1"},
     ),
 )

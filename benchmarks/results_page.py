@@ -129,7 +129,7 @@ def section(name: str, results: Sequence[Result], pictures: Path) -> str:
         lines += differences(scores)
     if any(result.curve is not None for result in results):
         picture = draw_grid(pictures / f"results-{name}.png", results)
-        lines += [f"![{name}: positives found after each batch](img/{picture.name})", ""]
+        lines += [f"![{name}: positives found after each batch](images/{picture.name})", ""]
         lines += ["Curves are means over the runs; methods with five runs or more have their 95 % band.", ""]
     return "\n".join(lines)
 
@@ -198,7 +198,7 @@ def number(value: float) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("grid", nargs="?", type=Path, default=ROOT / "build" / "grid", help="folder of finished cells")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page goes, and img/ beside it")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page goes, and images/ beside it")
     given = parser.parse_args()
     notes = ROOT / "docs" / "results-notes.md"
     try:
@@ -206,8 +206,8 @@ def main() -> int:
             results = list(grid.results())
         if not results:
             raise ActiveCoverError(f"{given.grid}: no cell is finished yet")
-        (given.docs / "img").mkdir(parents=True, exist_ok=True)
-        text = page(results, notes.read_text(encoding="utf-8"), given.docs / "img")
+        (given.docs / "images").mkdir(parents=True, exist_ok=True)
+        text = page(results, notes.read_text(encoding="utf-8"), given.docs / "images")
     except (ActiveCoverError, OSError) as wrong:
         print(f"results_page.py: {wrong}", file=sys.stderr)
         return 2

@@ -55,6 +55,7 @@ class ThreadServer:
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         app = make_app(Home(folder), token=token, hosts={"127.0.0.1"}, lease=lease)
+        self.desk = app.app.state.desk
         self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
         self._thread.start()

@@ -64,7 +64,7 @@ def refused(answer, status, words):
 FOR_OTHERS = [
     *(("adjudicator", "GET", f"/api/campaigns/mail/{part}") for part in
       ("status", "progress", "trace", "labels", "history", "items", "item?id=m/1", "conflicts", "agreement", "export",
-       "map", "map/states", "suspicious", "assess", "certificate")),
+       "map", "map/states", "suspicious", "assess", "records", "certificate")),
     *(("adjudicator", "POST", f"/api/campaigns/mail/{part}") for part in ("adjudicate", "confirm", "ungroup")),
     ("owner", "GET", "/api/campaigns/mail/archive"),
     ("owner", "DELETE", "/api/campaigns/mail?confirm=mail"),

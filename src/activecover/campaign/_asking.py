@@ -212,7 +212,8 @@ class Asking(Certifying):
 
     def _think(self, ask: Ask, by: str, held: npt.NDArray[np.int64]) -> None:
         """Find what follows either answer to an item, while a person looks at it."""
-        if self._think_ahead and self._brain is not None:
+        # With several people at work something else comes in between: the thought would be in vain.
+        if self._think_ahead and self._brain is not None and self._ledger.active() == 1:
             self._brain.think(ask, held)
             self._awaited = self._moment(ask.id, by)
 

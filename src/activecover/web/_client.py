@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 import uuid
@@ -16,7 +17,7 @@ import numpy as np
 from activecover.campaign import Certificate, Item, Status
 from activecover.campaign._agreement import Agreement
 from activecover.campaign._doubting import Suspicion
-from activecover.errors import ActiveCoverError, InputError, MissingExtra, StoreError
+from activecover.errors import ActiveCoverError, InputError, MissingExtra, StoreError, check_count
 from activecover.extras import require
 from activecover.stopping import Assessment
 from activecover.store import Event
@@ -172,6 +173,7 @@ class RemoteCampaign:
 
     def undo(self, count: int = 1, *, by: str | None = None) -> list[str]:
         """Take back the last decisions (of one person, if given)."""
+        check_count("undo", count)
         return list(self._post("undo", count=_plain(count), by=by)["ids"])
 
     def adjudicate(self, id: str, label: Any, by: str = "me") -> None:
@@ -213,6 +215,10 @@ class RemoteCampaign:
     def labels(self) -> dict[str, bool]:
         """The labels so far, by id, in the order asked."""
         return dict(self._pages("labels", "labels", 100_000))
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record per item that was asked for: its label, who gave it, when, and why it was asked."""
+        return list(self._pages("records", "records", _PAGE))
 
     def history(self, id: str | None = None) -> list[Event]:
         """All events, or those of one item, in order."""
@@ -284,7 +290,13 @@ def _items(views: Sequence[Mapping[str, Any]]) -> list[Item]:
 
 
 def _names(ids: Any) -> Any:
-    return ids if isinstance(ids, str) else list(ids)
+    if isinstance(ids, str):
+        return ids
+    names = list(ids)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"id {name!r} is not a string")
+    return names
 
 
 def _plain(value: Any) -> Any:
@@ -293,4 +305,5 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
-    return value
+    # What JSON has no word for is no label either: the campaign says so.
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -128,7 +128,7 @@ class Desk:
                     raise missing(f"there is no campaign {name!r} (there are: {known})")
                 about = self.home.store.about(name)
                 campaign = self.home.open(name, think_ahead=True, lease=about.get("lease") or self._lease)
-                found = self._keep(name, campaign, about)
+                found = self.adopt(name, campaign, about.get("template"))
             return found
 
     def create(self, name: str, upload: str, *, template: str | None, request: str | None = None, **how: Any) -> Open:
@@ -178,8 +178,9 @@ class Desk:
             found.campaign.close()
         self.home.close()
 
-    def _keep(self, name: str, campaign: Campaign, about: dict[str, Any]) -> Open:
-        found = Open(name, campaign, Showcase(name, campaign, about.get("template")))
+    def adopt(self, name: str, campaign: Campaign, template: str | None = None) -> Open:
+        """Serve a campaign that is open already."""
+        found = Open(name, campaign, Showcase(name, campaign, template))
         with self._lock:
             self._open[name] = found
         return found

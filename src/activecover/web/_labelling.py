@@ -18,6 +18,7 @@ from activecover.web._routes import RESPONSES, Key, Me, One, TheDesk, Written, a
 
 router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("annotator")])
 _COOKIE_DAYS = 30
+_MOST_HELD = 100
 
 
 @router.get("/me", tags=["server"])
@@ -60,7 +61,7 @@ def list_campaigns(desk: TheDesk) -> dict[str, Any]:
 @router.post("/campaigns/{name}/ask", tags=["label"])
 def ask(one: One, me: Me, body: models.AskBody) -> models.Items:
     """Lease items to someone; asking again returns the same ones until they are told."""
-    return _items(one, me, one.ask(body.k, name_of(me, body.by)))
+    return _items(one, me, one.ask(_many(me, body.k), name_of(me, body.by)))
 
 
 @router.post("/campaigns/{name}/answer", tags=["label"])
@@ -71,20 +72,14 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
     once(
         one.campaign, key, {"asked", "told"}, {body.id: body.label}, lambda: one.campaign.tell(body.id, body.label, by)
     )
-    return _items(one, me, one.ask(body.k, by))
+    return _items(one, me, one.ask(_many(me, body.k), by))
 
 
 @router.get("/campaigns/{name}/ahead", tags=["label"])
-def ahead(
-    one: One,
-    me: Me,
-    id: Annotated[str, Query(description="An item on the table.")],
-    by: Annotated[str, Query(description="Whose table.", max_length=200)] = "me",
-) -> models.Ahead:
+def ahead(one: One, me: Me, id: Annotated[str, Query(description="An item on someone's table.")]) -> models.Ahead:
     """The next item for each answer, so that it can be shown without waiting; nothing is leased by it."""
-    who = name_of(me, by)
     check_theirs(one, me, id)
-    return models.Ahead(**{answer: _view(one, me, item) for answer, item in _following(one, id, who).items()})
+    return models.Ahead(**{answer: _view(one, me, item) for answer, item in _following(one, id).items()})
 
 
 @router.post("/campaigns/{name}/tell", tags=["label"])
@@ -157,8 +152,16 @@ def _view(one: Open, me: Person, item: Item) -> models.ItemView:
     return models.ItemView(**one.showcase.item(item, blind=not me.may("adjudicator")))
 
 
-def _following(one: Open, name: str, who: str) -> dict[str, Item]:
-    """What follows each answer to an item, as far as it is known."""
+def _many(me: Person, k: int) -> int:
+    """How many items someone may have at once: an annotator shall not take them all."""
+    return k if me.may("adjudicator") else min(k, _MOST_HELD)
+
+
+def _following(one: Open, name: str) -> dict[str, Item]:
+    """What follows each answer to an item for who has it, as far as it is known."""
+    who = one.reader.holder(name)
+    if who is None:
+        return {}
     if one.reader.on_table(who) > 1:
         # What someone has besides comes next, whatever the answer.
         waiting = next(item for item in one.ask(2, who) if item.id != name)

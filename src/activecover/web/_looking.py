@@ -113,6 +113,15 @@ def trace(one: One) -> dict[str, Any]:
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
 
 
+@router.get("/campaigns/{name}/records", tags=["look"])
+def records(one: One, offset: Offset = 0, limit: Limit = 1000) -> dict[str, Any]:
+    """One record per item that was asked for: its label, who gave it, when, and why it was asked."""
+    found = one.campaign.records()
+    hidden = {"source", "rule", "probability", "nearest", "number", "batch"} if one.campaign.blind else set()
+    page = [{key: value for key, value in one.items() if key not in hidden} for one in found[offset : offset + limit]]
+    return {"total": len(found), "records": page}
+
+
 @router.get("/campaigns/{name}/labels", tags=["look"])
 def labels(one: One, offset: Offset = 0, limit: Annotated[int, Query(ge=1, le=100_000)] = 100_000) -> dict[str, Any]:
     """The labels, in the order asked, a page at a time."""

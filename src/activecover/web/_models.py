@@ -21,7 +21,7 @@ class _Body(BaseModel):
 class AskBody(_Body):
     """Lease items."""
 
-    k: Annotated[int, Field(ge=-(2**53), le=10_000, description="How many.")] = 1
+    k: Annotated[int, Field(ge=-(2**53), le=2**53, description="How many; annotators get 100 at most.")] = 1
     by: By = "me"
 
 
@@ -31,7 +31,7 @@ class AnswerBody(_Body):
     id: str
     label: Label
     by: By = "me"
-    k: Annotated[int, Field(ge=1, le=10_000)] = 1
+    k: Annotated[int, Field(ge=1, le=2**53)] = 1
 
 
 class TellBody(_Body):

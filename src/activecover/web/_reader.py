@@ -62,6 +62,13 @@ class Reader:
                 return False
             return who in ask.also or who in ask.opinions or (ask.by == who and ask.state != "open")
 
+    def holder(self, name: str) -> str | None:
+        """Who has an item on the table."""
+        with self._lock:
+            ledger, _ = self.follow()
+            ask = ledger.asks.get(name)
+            return ask.by if ask is not None and ask.state == "leased" else None
+
     def taken(self, names: Iterable[str]) -> bool:
         """Whether someone has or had one of some items."""
         with self._lock:

@@ -36,7 +36,7 @@ export function show(root, { go, refresh, role }) {
       const { campaigns } = await get("/api/campaigns");
       const about = (counts) => (counts ? `${number(counts.rows)} items · ${number(counts.positive)} yes · ${number(counts.negative)} no` : "");
       list.replaceChildren(names.length
-        ? h("div", { class: "sheet wide-table" }, h("table", {}, h("tbody", {}, campaigns.map(({ name, counts }) =>
+        ? h("div", { class: "sheet wide-table" }, h("table", { class: "stack" }, h("tbody", {}, campaigns.map(({ name, counts }) =>
           h("tr", {}, h("td", { class: "text" }, h("a", { href: `#/label/${encodeURIComponent(name)}` }, name)), h("td", { class: "soft small" }, about(counts)),
             owner && h("td", {}, h("div", { class: "row" }, h("button", { class: "small", onclick: () => download(`/api/campaigns/${encodeURIComponent(name)}/archive`).catch((wrong) => notice(wrong.message)) }, "Archive"),
               h("button", { class: "small", onclick: () => remove(name), "aria-label": `Remove ${name}` }, "Remove"))))))))

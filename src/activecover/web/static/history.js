@@ -50,7 +50,7 @@ export function show(root, { campaign, who }) {
       table.replaceChildren(items.length ? h("table", { class: "stack" },
         h("thead", {}, h("tr", {}, ["Item", "Content", "Decision", "By", ""].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", {}, items.map((item) => h("tr", { "data-id": item.id },
-          h("td", { class: "text" }, item.id), h("td", { class: "text small" }, excerpt(item), item.note && h("div", { class: "soft" }, `note: ${item.note}`)),
+          h("td", { class: "id", title: item.id }, item.id), h("td", { class: "text small" }, excerpt(item), item.note && h("div", { class: "soft" }, `note: ${item.note}`)),
           h("td", { class: STATES[item.state] }, NAMES[item.state]), h("td", {}, Object.keys(item.opinions ?? {}).join(", ") || item.by),
           h("td", {}, ["positive", "negative"].includes(item.state) && h("button", { class: "small", onclick: () => change(item, item.state !== "positive"), "aria-label": `Change ${item.id} to ${item.state === "positive" ? "no" : "yes"}` }, item.state === "positive" ? "Change to no" : "Change to yes")))))) : h("p", { class: "soft" }, "Nothing found."));
       pages.replaceChildren(

@@ -88,7 +88,7 @@ function showOne(root, campaign, who, other) {
     const item = current;
     if (!item || pending.length) return;
     try {
-      let found = await get(`${path}/ahead`, { id: item.id, by: who() });
+      let found = await get(`${path}/ahead`, { id: item.id });
       if (!found.yes && !found.no && current === item && !pending.length) {
         const { items } = await post(`${path}/ask`, { k: 2, by: who() });
         const next = items[0]?.id === item.id ? items[1] : null;
@@ -188,10 +188,10 @@ function showList(root, campaign, who, other) {
   const path = `/api/campaigns/${encodeURIComponent(campaign)}`;
   const counts = tally();
   const items = h("ol", { class: "ten", "aria-label": "Items to decide on" });
-  const send = h("button", { class: "primary", onclick: () => finish() }, "Send ", h("kbd", { class: "hide-small" }, "Enter"));
+  const send = h("button", { class: "primary wide", onclick: () => finish() }, "Send ", h("kbd", { class: "hide-small" }, "Enter"));
   root.replaceChildren(
     h("div", { class: "row spread" }, counts.line, h("button", { class: "small", onclick: other }, "One at a time ", h("kbd", { class: "hide-small" }, "l"))),
-    items, h("div", { class: "answers" }, h("button", { onclick: undo }, "Undo ", h("kbd", {}, "u")), send));
+    items, h("div", { class: "answers" }, h("button", { class: "wide", onclick: undo }, "Undo ", h("kbd", {}, "u")), send));
   let shown = [], chosen = new Map(), ended = false;
 
   const rows = () => [...items.children];

@@ -41,7 +41,7 @@ export function show(root, { campaign }) {
     const [br, bg, bb] = rgb(colour.sheet), [or, og, ob] = rgb(colour.open);
     pixels.fill((255 << 24) | (bb << 16) | (bg << 8) | br);
     const ink = (255 << 24) | (ob << 16) | (og << 8) | or;
-    const scale = size(), dot = Math.max(1, Math.round(devicePixelRatio * (rows.length > 20000 ? 1 : 2) * Math.min(2, Math.sqrt(zoom))));
+    const scale = size(), dot = Math.max(1, Math.round(devicePixelRatio * (rows.length > 20000 ? 1 : rows.length > 3000 ? 2 : 3) * Math.min(2, Math.sqrt(zoom))));
     for (let i = 0; i < rows.length; i += 1) {
       const px = Math.round(width / 2 + (places[2 * i] - centre[0]) * scale), py = Math.round(height / 2 - (places[2 * i + 1] - centre[1]) * scale);
       if (px < 0 || py < 0 || px + dot > width || py + dot > height) continue;

@@ -43,14 +43,14 @@ function draw(data) {
   const lines = [{ kind: "main", name: "positives found", points: labels.map((x, place) => [x, found[place]]) }];
   if (random !== null) lines.push({ kind: "random", name: "at random", points: [[0, 0], [Math.max(spent, 1), random * spent]] });
   const rate = labels.map((x, place) => [x, recent[place]]).filter(([x]) => x >= 5);
-  const width = narrow() ? 420 : 640;
+  const width = narrow() ? 420 : 500, four = bounds.length > 1 && distance.length > 0;
   const block = (title, inside, wide) => h("section", { class: wide ? "sheet wide" : "sheet", "aria-label": title }, h("h2", {}, title), inside);
   return [
     tiles(data),
     ...statements(status, positives),
     h("div", { class: "charts" },
       block("Positives found against labels spent",
-        chart({ title: "Positives found", description: `${positives} positives after ${spent} labels`, lines, xLabel: "labels", height: 320, width: narrow() ? 420 : 1000 }), true),
+        chart({ title: "Positives found", description: `${positives} positives after ${spent} labels`, lines, xLabel: "labels", height: four ? 260 : 320, width: narrow() ? 420 : four ? width : 1000 }), !four),
       bounds.length > 1 && block("Recall that is certified", chart({ title: "Certified recall", description: `at least ${percent(bound.recall_lower)} now`, lines: [{ kind: "main", name: `at least, ${percent(bound.confidence)} sure`, points: bounds }], yMost: 1, xMost: Math.max(1, spent), xLabel: "labels", format: share, width })),
       block("Share of yes in the last hundred",
         chart({ title: "Yield", description: rate.length ? `now ${percent(recent.at(-1))}` : "no labels yet", lines: [{ kind: "main", points: rate }], yMost: 1, xMost: Math.max(1, spent), xLabel: "labels", format: share, width })),
