@@ -68,7 +68,7 @@ def test_every_registered_learner_is_checked():
 
 @pytest.mark.parametrize("name", SMALL)
 def test_contract(name):
-    cheap = not name.endswith(("forest", "covariance", "ens", "auto"))
+    cheap = not name.endswith(("forest", "covariance"))
     check_learner(SMALL[name], rounds=4 if cheap else 1)
 
 

@@ -27,6 +27,7 @@ from activecover.learners import (
     make_learner,
 )
 from activecover.learners import _auto as portfolio
+from activecover.learners._ground import balanced_ground
 from activecover.pool import Pool
 from activecover.simulate import cover
 from activecover.testing import check_learner
@@ -210,15 +211,17 @@ def test_spread_posterior(seed):
     points, known, positive = scene(seed)
     order, far = neighbour_lists(points)
     least = lambda values: np.maximum(values, 1e-3 * np.median(values[values > 0]))  # noqa: E731
-    scale, reach = least(far[:, 6]), least(far[:, 4])
+    scale = least(far[:, 6])
     weights = np.zeros((len(points), len(points)))
     for row in range(len(points)):
         for place in range(5):
             other = order[row, place]
             weights[row, other] = max(np.exp(-(far[row, place] ** 2) / (scale[row] * scale[other])), 1e-12)
     weights = np.maximum(weights, weights.T)
-    near = distances(points)[:, known[positive]].min(axis=1)
-    score = (positive.sum() + 1) / (len(known) + 2) * reach / np.maximum(near, reach)
+    pairs = distances(points)
+    near, away = pairs[:, known[positive]].min(axis=1), pairs[:, known[~positive]].min(axis=1)
+    both = near + away
+    score = np.where(both > 0, away / np.where(both > 0, both, 1), 0.5) ** 8
     score[known] = positive
     for _ in range(20):
         score = weights @ score / weights.sum(axis=1)
@@ -411,6 +414,46 @@ def test_auto_finds_all_and_keeps_a_share_for_chance(clumps):
     assert 0.5 * portfolio.EXPLORATION / 8 < share < 2 * portfolio.EXPLORATION / 8
     again = learner._draw(np.arange(500, 510), learner._yields())
     assert lots[500:510].tolist() == again.tolist()
+
+
+def test_rows_that_every_row_is_compared_with(monkeypatch):
+    """Where the neighbours say nothing, the negatives of the sample and some by chance do."""
+    monkeypatch.setattr("activecover.learners._contrast.LANDMARKS", 0)
+    random = np.random.default_rng(12)
+    points = random.normal(size=(200, 3)).astype(np.float32)
+    pairs = distances(points)
+    order = np.argsort(pairs[0], kind="stable")
+    positive, sampled, later = int(order[0]), int(order[150]), int(order[199])
+    learner = LocalContrast(explore=0).begin(Pool(points))
+    learner.tell(Labels.of([0, 1], [positive, sampled], [True, False], True))
+    learner.tell(Labels.of([2], [later], [False], False))
+    rows = np.setdiff1d(np.arange(200), [positive, sampled, later])
+    beside = np.argsort(pairs[rows] + 1e9 * np.eye(200)[rows], axis=1)[:, :NEIGHBOURS]
+    away = np.where(
+        (beside == later).any(axis=1), np.minimum(pairs[rows, later], pairs[rows, sampled]), pairs[rows, sampled]
+    )
+    near = pairs[rows, positive]
+    found = learner.propose(200).rows
+    share = dict(zip(rows.tolist(), near / (near + away), strict=True))
+    assert (np.diff([share[row] for row in found.tolist()]) > -1e-6).all()
+
+
+def test_balanced_ground_evens_out_half_way():
+    random = np.random.default_rng(13)
+    points = random.normal(size=(3000, 3)) * [100.0, 10.0, 1.0] @ np.linalg.qr(random.normal(size=(3, 3)))[0]
+    pool = Pool(points)
+    ground = balanced_ground(pool)
+    spread = np.linalg.eigvalsh(np.cov(ground.pool.vectors.T.astype(float)))
+    np.testing.assert_allclose(np.sqrt(spread[1:] / spread[:-1]), [np.sqrt(10), np.sqrt(10)], rtol=0.05)
+    assert balanced_ground(pool) is ground
+    pool.withdraw([5])
+    assert np.isnan(balanced_ground(pool).pool.vectors[5]).all()
+    pool.extend(points[:2])
+    assert len(balanced_ground(pool).pool) == 3002
+    for other in (Pool(points, metric="cosine"), Pool(sparse.csr_array(points))):
+        assert balanced_ground(other) is None
+    flat = balanced_ground(Pool(np.ones((4, 2))))
+    assert np.isfinite(flat.pool.vectors).all()
 
 
 def test_auto_with_positives_only_consists_of_such_rules():

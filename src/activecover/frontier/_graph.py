@@ -68,6 +68,8 @@ class NeighbourGraph:
         self._values = np.zeros((0, count))
         self._squared = False
         self._erasures = 0
+        #: What others have made of the lists, by name; forgotten when a list changes.
+        self.derived: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return len(self.neighbours)
@@ -100,6 +102,7 @@ class NeighbourGraph:
         twin = object.__new__(NeighbourGraph)
         twin.__dict__.update(self.__dict__)
         twin.neighbours, twin._values = self.neighbours.copy(), self._values.copy()
+        twin.derived = dict(self.derived)
         return twin
 
     def as_statistic(self) -> Statistic:
@@ -124,6 +127,7 @@ class NeighbourGraph:
             )
         self.wipe_erased(pool)
         if first < total:
+            self.derived = {}
             self.neighbours = longer(self.neighbours, np.full((total - first, self.count), -1, np.int32))
             self._values = longer(self._values, np.full((total - first, self.count), np.inf))
             there = np.flatnonzero(~pool.withdrawn)
@@ -147,6 +151,7 @@ class NeighbourGraph:
             self._wipe(np.flatnonzero(pool.withdrawn[: len(self)]))
 
     def _wipe(self, gone: Rows) -> None:
+        self.derived = {}
         self.neighbours[gone], self._values[gone] = -1, np.inf
         erased = np.zeros(len(self) + 1, bool)
         erased[gone] = True

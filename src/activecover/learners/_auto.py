@@ -17,6 +17,7 @@ from activecover.learners._classifier import Linear
 from activecover.learners._contrast import Contrast, LocalContrast
 from activecover.learners._density import DensityCommit
 from activecover.learners._explore import FreeRows
+from activecover.learners._ground import BalancedGround, balanced_ground
 from activecover.learners._nearest import ExploreCommit
 from activecover.learners._posterior import KnnPosterior
 from activecover.learners._rocchio import Rocchio
@@ -36,15 +37,25 @@ RULES: Mapping[str, Callable[..., Learner]] = {
     "rocchio": Rocchio,
     "linear": Linear,
 }
-#: What it consists of. The yield that is expected of each before it has been tried decides little but the first batch.
-ALL_LABELS: Mapping[str, float] = {
-    "explore-commit": 0.25,
-    "density-commit": 0.35,
+#: What it consists of, with the yield that is expected of each before it has been tried; that decides the first
+#: batch, and little else. Neighbours tell most in dense vectors, a direction in sparse rows and bits.
+DENSE: Mapping[str, float] = {
+    "explore-commit": 0.2,
+    "density-commit": 0.2,
     "local-contrast": 0.5,
     "knn-posterior": 0.5,
     "spread-posterior": 0.5,
-    "rocchio": 0.25,
-    "linear": 0.25,
+    "rocchio": 0.2,
+    "linear": 0.2,
+}
+SPARSE: Mapping[str, float] = {
+    "explore-commit": 0.4,
+    "density-commit": 0.2,
+    "local-contrast": 0.2,
+    "knn-posterior": 0.2,
+    "spread-posterior": 0.3,
+    "rocchio": 0.5,
+    "linear": 0.5,
 }
 POSITIVES_ONLY: Mapping[str, float] = {"explore-commit": 0.35, "density-commit": 0.5}
 UNTRIED = 0.35
@@ -52,14 +63,13 @@ UNTRIED = 0.35
 ON_A_GRAPH = {"local-contrast", "knn-posterior", "spread-posterior"}
 
 #: The share of questions that goes to any rule, or to a random row, by lot: nothing is ever given up for good.
-#: Positives alone say nothing about where nobody has looked, so more of their questions are drawn.
-EXPLORATION, EXPLORATION_BLIND = 0.05, 0.1
+EXPLORATION = 0.1
 #: How many labels the expected yield is worth.
-PRIOR_LABELS = 8.0
+PRIOR_LABELS = 16.0
 #: Yields are counted over about the last quarter of the learner's questions, and these at least.
 MEMORY, LEAST_MEMORY = 0.25, 20.0
-#: Rules are ranked anew when a sixth more labels have come, or a thousandth of the pool.
-RENEWAL, POOL_SHARE = 6, 1000
+#: Rules are ranked anew when half as many labels again have come, and at least this share of the pool.
+RENEWAL, POOL_SHARE = 2, 200
 _LOTS = 16
 _LENDING = {"dense": "exact", "sparse": "sparse", "bits": "bits"}
 
@@ -69,8 +79,11 @@ class Auto(Learner):
 
     For every question each rule draws a plausible yield, given what its questions have brought lately
     (Thompson sampling), and the highest draw decides which rule's best row is asked. One question in
-    twenty (with positives only, one in ten) goes to a rule, or to a random row, by lot. The draws are keyed by the seed and the number of
-    the question, so that a proposal is a function of the labels.
+    ten goes to a rule, or to a random row, by lot. The draws are keyed by the seed and the number of the
+    question, so that a proposal is a function of the labels.
+
+    In dense pools, and with all labels, the rules measure in a space of their own, in which no few
+    directions outweigh the others (:func:`~activecover.learners._ground.balanced_ground`).
 
     *Who gets the credit.* The log does not say which rule a row came from. With all labels, the rules
     are ranked at fixed numbers of labels, and a row counts for every rule that had it near its top
@@ -105,7 +118,6 @@ class Auto(Learner):
     """
 
     ordered: ClassVar[bool] = True
-    _first: Learner
 
     def __init__(
         self,
@@ -126,7 +138,11 @@ class Auto(Learner):
         expected = self._portfolio()
         self.names_ = list(expected)
         self._expected = np.array(list(expected.values()))
-        self.rules_ = [self._begun(name) for name in self.names_]
+        # Without negatives there is nothing to tell directions that matter from those that do not.
+        self._balanced: BalancedGround | None = None if self.positives_only else balanced_ground(self.pool_)
+        self.rules_: list[Learner] = []
+        for name in self.names_:
+            self.rules_.append(self._begun(name))
         self._credits: list[Credits] = []
         self._outcomes: list[npt.NDArray[np.bool_]] = []
         self._asked = 0
@@ -137,19 +153,21 @@ class Auto(Learner):
 
     def _begun(self, name: str) -> Learner:
         rule = RULES[name](explore=0)
+        before = dict(zip(self.names_, self.rules_, strict=False))
         if isinstance(rule, ExploreCommit):
             # The backend that knows a distance for every row, which others can borrow.
             rule.frontier = _LENDING.get(self.pool_.kind, "auto")
-        elif isinstance(rule, NearScore) and self.names_[0] == "explore-commit":
-            # It is told first, so that what it lends is up to date.
-            rule.lent = cast("Scan", cast("ExploreCommit", self._first).frontier_)
-        begun = rule.begin(self.pool_, seed=self.seed_, outside=self.outside_)
-        if name == self.names_[0]:
-            self._first = begun
-        return begun
+        # Who lends is told before who borrows, so that what is lent is up to date.
+        if isinstance(rule, NearScore) and "explore-commit" in before:
+            rule.lent = cast("Scan", cast("ExploreCommit", before["explore-commit"]).frontier_)
+        if isinstance(rule, LocalContrast) and "local-contrast" in before:
+            rule.lent_far = cast("LocalContrast", before["local-contrast"]).far_
+        if self._balanced is None:
+            return rule.begin(self.pool_, seed=self.seed_, outside=self.outside_)
+        return rule.begin(self._balanced.pool, seed=self.seed_, outside=self._balanced.encode(self.outside_))
 
     def _portfolio(self) -> Mapping[str, float]:
-        known = POSITIVES_ONLY if self.positives_only else ALL_LABELS
+        known = POSITIVES_ONLY if self.positives_only else DENSE if self.pool_.kind == "dense" else SPARSE
         if self.rules is None:
             return known if graph_fits(self.pool_) else {name: known[name] for name in known if name not in ON_A_GRAPH}
         wrong = [name for name in self.rules if name not in RULES]
@@ -173,7 +191,13 @@ class Auto(Learner):
 
     # Folding.
 
+    def _follow(self) -> None:
+        """What was erased from the pool is erased where the rules measure, too."""
+        if self._balanced is not None:
+            self._balanced.follow(self.pool_)
+
     def _fold(self, labels: Labels) -> None:
+        self._follow()
         at = 0
         while at < len(labels):
             sampled = bool(labels.sampled[at])
@@ -218,6 +242,7 @@ class Auto(Learner):
         self._asked += len(labels)
 
     def _unfold(self, gone: Labels) -> None:
+        self._follow()
         self._last = max((number for number, _, _ in self._told.values()), default=np.iinfo(np.int64).min)
         recent = list(self._since)
         if gone.sampled.any() or self._asked >= self._renewal or not set(gone.rows.tolist()) <= set(recent):
@@ -270,8 +295,7 @@ class Auto(Learner):
         draws = np.arcsin(np.sqrt(means)) + ndtri(lots[:, 2 : 2 + count]) / (2.0 * np.sqrt(labels))
         draws[:, [not rule._ready() for rule in self.rules_]] = -np.inf
         by_lot = np.minimum((lots[:, 1] * (count + 1)).astype(np.int64), count)
-        share = EXPLORATION_BLIND if self.positives_only else EXPLORATION
-        return np.where(lots[:, 0] < share, by_lot, draws.argmax(axis=1))
+        return np.where(lots[:, 0] < EXPLORATION, by_lot, draws.argmax(axis=1))
 
     def _lots(self, numbers: Rows) -> npt.NDArray[np.float64]:
         """Random numbers for each question: the same for a number, whatever else is asked."""
@@ -284,6 +308,7 @@ class Auto(Learner):
         return np.clip(lots, 1e-12, 1 - 1e-12)
 
     def _rank(self, k: int, free: FreeRows) -> Proposal:
+        self._follow()
         first = sum(number >= 0 for number, _, _ in self._told.values()) + len(free.held)
         return _Interleaved(self, free, k).take(self._draw(np.arange(first, first + k), self._valid_standing()))
 

@@ -8,20 +8,22 @@ import numpy as np
 from scipy import sparse
 
 from activecover.errors import check_count
-from activecover.frontier import NeighbourGraph, shared_graph
+from activecover.frontier import NeighbourGraph
 from activecover.learners._base import Rows
-from activecover.learners._by_score import NearMarkedScore, Scores
+from activecover.learners._by_score import Scores
+from activecover.learners._contrast import LocalContrast
 from activecover.learners._posterior import check_neighbours
 
 _OWN_SCALE = 7
+_SHARPNESS = 8
 
 
-class SpreadPosterior(NearMarkedScore):
+class SpreadPosterior(LocalContrast):
     """Let every row take the mean of its neighbours' scores, again and again, while labels stay.
 
-    Scores begin with the share of positives among all labels, scaled down where the nearest positive
-    is farther than a row's neighbours, by how much farther. Neighbours weigh exp(-d² / (s t)), where s and t are
-    how far the two rows' seventh neighbours are; the graph is made symmetric.
+    Scores begin with (d- / (d+ + d-))⁸, the contrast of :class:`LocalContrast`, sharpened so that rows between
+    positives and negatives begin low. Neighbours weigh exp(-d² / (s t)), where s and t are how far the two
+    rows' seventh neighbours are; the graph is made symmetric.
 
     Parameters
     ----------
@@ -47,33 +49,25 @@ class SpreadPosterior(NearMarkedScore):
         check_count("sweeps", self.sweeps, 0)
         check_neighbours(self.neighbours)
         super()._reset()
-        self._take_graph()
-
-    def _grow(self) -> None:
-        super()._grow()
-        self._take_graph()
 
     def _take_graph(self) -> None:
-        graph = shared_graph(self.pool_)
-        self._reach = graph.scale(self.neighbours)
-        self._averages = _averages(graph, self.neighbours)
+        super()._take_graph()
+        name = f"averages {self.neighbours}"
+        if name not in self._graph.derived:
+            self._graph.derived[name] = _averages(self._graph, self.neighbours)
+        self._averages: sparse.csr_array = self._graph.derived[name]
 
     def _scores(self, rows: Rows) -> Scores:
         marks = self._marks.values
         known = np.flatnonzero(marks)
         truth = (marks[known] == 1).astype(np.float64)
-        scores = np.full(len(marks), self._marks.prior())
-        scores[rows] = self._prior(rows)
+        scores = np.zeros(len(marks))
+        scores[rows] = (1.0 - self._nearness(rows)) ** _SHARPNESS
         scores[known] = truth
         for _ in range(self.sweeps):
-            scores = self._averages @ scores
+            scores = np.asarray(self._averages @ scores).ravel()
             scores[known] = truth
         return scores[rows]
-
-    def _prior(self, rows: Rows) -> Scores:
-        """What to expect of rows before they hear of each other."""
-        near, reach = self.near_.look_up(rows).distances, self._reach[rows]
-        return self._marks.prior() * reach / np.maximum(near, reach)
 
 
 def _averages(graph: NeighbourGraph, neighbours: int) -> sparse.csr_array:
