@@ -187,21 +187,27 @@ class Ledger:
 
     def check(self, event: Event) -> None:
         """Refuse an event that is not one, or that does not follow from those before it."""
-        kind, place = event["event"], f"event {event.get('seq')}"
+        kind = event["event"]
         if kind not in _FIELDS:
-            raise StoreError(f"{place}: unknown kind {kind!r}; was it written by a newer version?")
-        if kind == "created" and event.get("format") != FORMAT:
-            raise StoreError(f"{place}: the label log has format {event.get('format')}, this version reads {FORMAT}")
-        optional = {name: fits for name, fits in _OPTIONAL.items() if name in event}
-        for name, fits in (_FIELDS[kind] | optional).items():
+            raise StoreError(f"event {event.get('seq')}: unknown kind {kind!r}; was it written by a newer version?")
+        if kind == "created":
+            self._check_created(event)
+        for name, fits in _FIELDS[kind].items():
             if not fits(event.get(name)):
-                raise StoreError(
-                    f"{place} ({kind}): {name} {event.get(name)!r} is damaged; restore the log from a copy"
-                )
+                raise _damaged(event, f"{name} {event.get(name)!r} is damaged; restore the log from a copy")
+        for name, value in event.items():
+            if name in _OPTIONAL and not _OPTIONAL[name](value):
+                raise _damaged(event, f"{name} {value!r} is damaged; restore the log from a copy")
         if kind in _NEED_AN_ASK and event["id"] not in self.asks:
-            raise StoreError(f"{place} ({kind}): {event['id']!r} was never asked for; restore the log from a copy")
-        if kind == "created" and (self.created or self.known or self.asks):
-            raise StoreError(f"{place} ({kind}): a label log is created once, at its start; restore it from a copy")
+            raise _damaged(event, f"{event['id']!r} was never asked for; restore the log from a copy")
+
+    def _check_created(self, event: Event) -> None:
+        if event.get("format") != FORMAT:
+            raise StoreError(
+                f"event {event.get('seq')}: the label log has format {event.get('format')}, this version reads {FORMAT}"
+            )
+        if self.created or self.known or self.asks:
+            raise _damaged(event, "a label log is created once, at its start; restore it from a copy")
 
     def with_state(self, *states: State) -> list[Ask]:
         """The asks in some states, in the order asked."""
@@ -435,3 +441,7 @@ class Ledger:
     def _put(self, ask: Ask) -> None:
         self._in_state[ask.state][ask.id] = ask
         self._duplicates[ask.state] += len(self.groups.others(ask.id))
+
+
+def _damaged(event: Event, what: str) -> StoreError:
+    return StoreError(f"event {event.get('seq')} ({event['event']}): {what}")
