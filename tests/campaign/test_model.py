@@ -15,7 +15,10 @@ from activecover.pool import Duplicates
 from activecover.store import MemoryLog, SqlStore
 
 PEOPLE = st.sampled_from(["ann", "bob", "cy"])
-EXAMPLES = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 100
+#: The full count can be run in parts: with other numbers of examples, and other seeds.
+EXAMPLES = int(
+    os.environ.get("ACTIVECOVER_EXAMPLES") or (2000 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 100)
+)
 
 
 @dataclass

@@ -289,7 +289,7 @@ def test_the_commands(tmp_path, monkeypatch, capsys):
     table.unlink()
     for words, line in [
         (check, "no such file"),
-        ([*new[:1], "other", *new[2:], "--duplicates", "near"], "no such file"),
+        ([*new[:1], "other", *new[2:], "--duplicates", "near"], "say exact, or give a distance"),
     ]:
         capsys.readouterr()
         assert main(words) == 2

@@ -36,11 +36,11 @@ class Asking(Certifying):
     def _waited(self, k: int, by: str) -> list[Item]:
         """What someone gets once the process that runs the learner has something for them."""
         assert isinstance(self.log, SqlLog)
-        deadline = time.monotonic() + self._patience
+        patience = Patience(self._patience)
         while True:
             # In a turn of its own, which need not be synced.
             self.log.want(by, k)
-            self._wait(by, deadline)
+            self._wait(by, patience)
             with self._turn():
                 items = self._ask_once(k, by)
             if items is not None:
@@ -54,12 +54,12 @@ class Asking(Certifying):
         new = self._lease_new(missing, by) if missing > 0 else []
         return None if new is None else [self._item(ask) for ask in [*mine, *new]]
 
-    def _wait(self, by: str, deadline: float) -> None:
+    def _wait(self, by: str, patience: Patience) -> None:
         """Wait until the brain has looked at what someone wants, or until it is for this process to be the brain."""
         assert isinstance(self.log, SqlLog)
         looks = 0
         while self.log.is_wanted(by):
-            if time.monotonic() > deadline:
+            if patience.is_over():
                 raise StoreError(
                     f"{self.log}: no proposals after {self._patience:g} s: the process that makes them hangs"
                 )
@@ -232,3 +232,24 @@ class Asking(Certifying):
         nearest = self._nearest_of(ask.id) or ask.nearest
         far = None if np.isnan(distance) else distance
         return Item(ask.id, self.pool.content(row), ask.source, far, nearest, tuple(self._ledger.groups.others(ask.id)))
+
+
+class Patience:
+    """Time that we were awake: a machine that slept, or was stopped, does not use it up.
+
+    Parameters
+    ----------
+    seconds : float
+        How much of it there is.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._looked = time.monotonic()
+
+    def is_over(self) -> bool:
+        """Whether it is used up; to be asked often."""
+        now = time.monotonic()
+        self._left -= min(now - self._looked, 1.0)
+        self._looked = now
+        return self._left < 0
