@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,14 +92,12 @@ class MemoryLog(EventLog):
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        self._head = START
+        #: The head of the chain, and how many events it stands for: people who answer need not wait for it.
+        self._head, self._linked = START, 0
 
     def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
-        # Through JSON, so that what does not survive a file does not survive here either.
-        numbered = [json.loads(encode(len(self) + i, event).decode()) for i, event in enumerate(events)]
+        numbered = [_as_read(len(self) + i, event) for i, event in enumerate(events)]
         self._events.extend(numbered)
-        for event in numbered:
-            self._head = link(self._head, event)
         return [dict(event) for event in numbered]
 
     def read(self, since: int = 0) -> Iterator[Event]:
@@ -108,10 +107,12 @@ class MemoryLog(EventLog):
         return len(self._events)
 
     def head(self) -> str:
+        for head in heads(self._events[self._linked :], self._head):
+            self._head, self._linked = head, self._linked + 1
         return self._head
 
     def verify(self) -> str:
-        if head_of(self._events) != self._head:
+        if head_of(self._events) != self.head():
             raise StoreError(f"{self}: an event was changed")
         return self._head
 
@@ -278,6 +279,22 @@ def encode(position: int, event: Mapping[str, Any]) -> bytes:
         return json.dumps({"seq": position, **event}, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as wrong:
         raise InputError(f"event {event.get('event')!r} cannot be kept as JSON: {wrong}") from wrong
+
+
+def _as_read(position: int, event: Mapping[str, Any]) -> Event:
+    """An event as it comes back from a file: what does not survive that does not survive in memory either."""
+    if "chain" not in event and all(_is_plain(value) for value in event.values()):
+        return {"seq": position, **event}
+    read: Event = json.loads(encode(position, event).decode())
+    return read
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON gives back the same; what it says no to may still be."""
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii())
+    return kind in (int, bool, type(None)) or (kind is float and math.isfinite(value))
 
 
 def lines_of(events: Iterable[Event]) -> bytes:
