@@ -192,3 +192,11 @@ def test_an_image_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no images in it"):
         read_table(tmp_path / "empty")
+
+
+def test_a_first_line_that_looks_like_a_row_is_doubted(tmp_path):
+    path = tmp_path / "messages.tsv"
+    path.write_text("ham\thello\nspam\twin\nham\tbye\n")
+    with pytest.warns(UserWarning, match="'ham' is also a value of its column"):
+        assert len(read_table(path)) == 2
+    assert len(read_table(path, header=False)) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the result is its exit code (2 for bad input, 130 when interrupted)."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result = app(args=given or ["--help"], standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            result = app(args=given or ["--help"], standalone_mode=False)
     except _UsageError as wrong:
         return _complain(wrong.format_message(), 2)
     except (typer.Abort, KeyboardInterrupt):
@@ -89,6 +92,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given:
         return 2
     return result if isinstance(result, int) else 0
+
+
+def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """A warning of ours in one line; those of libraries are for programmers."""
+    if category is UserWarning:
+        _complain(f"note: {message}", 0)
 
 
 def _complain(text: str, code: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -91,7 +92,22 @@ def _text_table(path: Path, header: bool) -> Table:
                 f"{path} line {line}: {len(row)} values for {len(names)} columns; check its delimiters and quotes"
             )
     columns = [list(column) for column in zip(*body, strict=True)]
+    if header:
+        _doubt_header(path, names, columns)
     return Table(str(path), len(body), dict(zip(names, columns, strict=True)))
+
+
+def _doubt_header(path: Path, names: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
+    """Say so where a first line taken for column names looks like a row, which would be lost."""
+    for name, column in zip(names, columns, strict=True):
+        if name and name in column:
+            warnings.warn(
+                f"{path}: the first line was taken for column names, but {name[:40]!r} is also a value of its column; "
+                "if the file has no column names say so (--no-header)",
+                UserWarning,
+                stacklevel=4,
+            )
+            return
 
 
 def _split(path: Path, text: str) -> tuple[list[int], list[list[str]]]:
