@@ -14,7 +14,7 @@ from rich.text import Text
 
 from activecover.campaign import Campaign, Item
 from activecover.cli import _options as options
-from activecover.cli._show import err, out, print_json, print_table
+from activecover.cli._show import cell, err, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
 from activecover.home import Home, archive, export_labels, privacy_check, read_answers, restore
 from activecover.intake import is_picture
@@ -196,8 +196,9 @@ def status(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: op
         if json:
             print_json(stands.as_dict())
         else:
-            rows = [(key.replace("_", " "), value) for key, value in stands.as_dict().items() if value is not None]
-            print_table(name, ("", ""), rows)
+            # As texts, to the left: among the numbers there are sentences.
+            said = {key.replace("_", " "): value for key, value in stands.as_dict().items() if value is not None}
+            print_table(name, ("", ""), [(key, cell(value)) for key, value in said.items()])
     return 0
 
 
