@@ -31,10 +31,16 @@ def rows_of(campaign: Campaign, which: Which = "labelled") -> Iterator[dict[str,
                 yield dict.fromkeys(COLUMNS) | {"id": name, "state": "open"}
 
 
-def export_labels(campaign: Campaign, path: Path, which: Which = "labelled") -> int:
-    """Write labels to a file by its ending (.csv, .jsonl, .parquet); how many there were."""
+def export_labels(campaign: Campaign, path: Path, which: Which = "labelled", *, blind: bool = False) -> int:
+    """Write labels to a file by its ending (.csv, .jsonl, .parquet); how many there were.
+
+    In a file for people who must stay ``blind`` it is not said where items came from.
+    """
     check_records(path, "labels")
-    records = [{name: record.get(name) for name in COLUMNS} for record in rows_of(campaign, which)]
+    hidden = ("source", "rule", "why") if blind else ()
+    records = [
+        {name: None if name in hidden else record.get(name) for name in COLUMNS} for record in rows_of(campaign, which)
+    ]
     write_records(path, records)
     return len(records)
 
