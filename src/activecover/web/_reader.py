@@ -139,8 +139,9 @@ class Reader:
     def events(self, search: str = "", id: str | None = None) -> list[Event]:
         """What happened, in order; of that, what a search finds in kinds, ids, people and notes."""
         wanted = search.casefold().strip()
-        events = filter(None, map(self.campaign.shown, self.campaign.history(id)))
-        return [event for event in events if not wanted or wanted in _words(event)]
+        # What may not be seen may not be searched for either.
+        seen = self.campaign.shown(self.campaign.history(id))
+        return [event for event in seen if not wanted or wanted in _words(event)]
 
     def _holds(self, ask: Ask, wanted: str) -> bool:
         if any(wanted in text.casefold() for text in (ask.id, ask.by, ask.note or "")):
@@ -160,7 +161,9 @@ class Reader:
         ledger = self._ledger
         asks = ledger.with_state("positive", "negative")
         positive = np.array([ask.state == "positive" for ask in asks], bool)
-        explored = np.array([ask.source == "explore" for ask in asks], bool)
+        # In a blind campaign the figures must not say which items were drawn at random.
+        blind = self.campaign.blind
+        explored = np.array([ask.source == "explore" and not blind for ask in asks], bool)
         found = np.concatenate([[0], np.cumsum(positive)])
         shown = np.unique(np.linspace(0, len(asks), min(len(asks) + 1, _POINTS)).astype(int))
         since = np.maximum(shown - _WINDOW, 0)
@@ -190,6 +193,9 @@ class Reader:
             bound, course = finite(self.campaign.assess().as_dict()), np.array(self.campaign.bounds())
         except (ActiveCoverError, ArithmeticError):
             return {"bound": None, "bounds": []}
+        if self.campaign.blind:
+            # How far the control sample is would tell what the last item was.
+            bound |= {"reasoning": self.campaign.status().certificate, "price": None, "recall_estimate": None}
         # An ask that was put aside counts as a time too: the course is brought to the scale of labels.
         shown = np.linspace(0, len(course) - 1, min(len(course), _POINTS)).astype(int)
         times = shown * labels / max(len(course) - 1, 1)
