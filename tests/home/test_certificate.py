@@ -262,7 +262,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["certify", "--verify", "x.json"], "say what to check"),
         (["certify", "one", "--archive", "x.zip"], "--archive is for verifying"),
         (["certify", "one", "--verify", "x", "--rule", "knee"], "--rule is for making"),
-        (["new", "one", "--pool", "x.csv", "--rule", "qbcb"], "say what with --certify"),
+        (["new", "one", "--pool", "x.csv", "--rule", "qbcb"], "says how to certify: say what"),
         (["new", "one", "--pool", "x.csv", "--certify", "0.9@0.9", "--rule", "knee"], "knee proves nothing"),
         (["new", "one", "--pool", "x.csv", "--certify", "most"], "0.95@0.95"),
     ],

@@ -5,6 +5,7 @@ from activecover.campaign._certificate import Certificate, certify, check_certif
 from activecover.campaign._doubting import Suspicion
 from activecover.campaign._forgetting import UNDO_WINDOW
 from activecover.campaign._items import Item, Status
+from activecover.campaign._mixer import check_share
 from activecover.campaign._opening import DEFAULT_LEARNER
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "Suspicion",
     "certify",
     "check_certificate",
+    "check_share",
 ]

@@ -44,7 +44,8 @@ class Reading(Doubting):
                 duplicates=sum(doubles),
                 suspicious=self._suspects(),
                 certificate=self._promise_in_words(),
-                insurance=None if self._mixer is None else self.missed_component().sentence(),
+                # How many draws there were would tell what the last item was.
+                insurance=None if self._mixer is None or self._is_blind() else self.missed_component().sentence(),
             )
 
     def _phase(self) -> str:

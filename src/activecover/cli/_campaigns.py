@@ -18,7 +18,6 @@ from activecover.cli._show import cell, err, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
 from activecover.home import Home, archive, export_labels, privacy_check, read_answers, restore
 from activecover.intake import is_picture
-from activecover.stopping import parse_guarantee
 
 Name = Annotated[str, typer.Argument(help="The campaign.", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(help="Ids of items.", show_default=False)]
@@ -95,16 +94,13 @@ def new(
     json: options.Json = False,
 ) -> int:
     """Begin a campaign on a file."""
-    if rule is not None and certify is None:
-        raise InputError("--rule says how to certify: say what with --certify, as in 0.95@0.95")
-    promise = None if certify is None else parse_guarantee(certify, rule or "qbcb")
     with Home(home, store) as place:
         campaign = place.new(
             name, pool, embed=embed, columns=options.split_names(columns), id_column=id_col, label_column=label_col,
             show=options.split_names(show), metric=metric, header=not no_header, forget_negatives=forget_negatives,
             lease=lease, budget=budget, target=target, learner=learner, explore=explore, known=known or (), seed=seed,
             overlap=overlap, duplicates=_duplicates(duplicates), same=options.split_names(same),
-            certify=promise, insure=insure,
+            certify=certify, rule=rule, insure=insure,
             outside=outside,
         )  # fmt: skip
         with campaign:

@@ -32,16 +32,27 @@ def rows_of(campaign: Campaign, which: Which = "labelled") -> Iterator[dict[str,
                 yield dict.fromkeys(COLUMNS) | {"id": name, "state": "open"}
 
 
-def export_labels(campaign: Campaign, path: Path, which: Which = "labelled", originals: Path | None = None) -> int:
+def export_labels(
+    campaign: Campaign,
+    path: Path,
+    which: Which = "labelled",
+    originals: Path | None = None,
+    *,
+    blind: bool = False,
+) -> int:
     """Write labels to a file by its ending (.csv, .jsonl, .parquet, .ris, .nbib); how many there were.
 
     References have the label as a keyword. They are made of what the pool shows of each, or, if the file
-    that the pool came from is given as ``originals``, of all that it says of them.
+    that the pool came from is given as ``originals``, of all that it says of them. In a file for people who must
+    stay ``blind`` it is not said where items came from.
     """
     if path.suffix.lower() in FORMATS:
         return _export_references(campaign, path, which, originals)
     check_records(path, "labels")
-    records = [{name: record.get(name) for name in COLUMNS} for record in rows_of(campaign, which)]
+    hidden = ("source", "rule", "why") if blind else ()
+    records = [
+        {name: None if name in hidden else record.get(name) for name in COLUMNS} for record in rows_of(campaign, which)
+    ]
     write_records(path, records)
     return len(records)
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.campaign import UNDO_WINDOW, Campaign
+from activecover.campaign import UNDO_WINDOW, Campaign, check_share
 from activecover.errors import InputError, StoreError
 from activecover.home._outside import joined, load_outside, save_outside
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
 from activecover.pool import Duplicates, Pool, PoolFolder
+from activecover.stopping import ControlQuantile, Rule, parse_guarantee
 from activecover.store import SqlLog, SqlStore
 
 
@@ -91,10 +92,15 @@ class Home:
         budget: int | None = None,
         target: int | None = None,
         learner: str | None = None,
+        certify: str | Rule | None = None,
+        rule: str | None = None,
+        insure: float | None = None,
         **settings: Any,
     ) -> Campaign:
         """Begin a campaign on a file, a pool, or what intake made of one.
 
+        With ``certify`` (``0.95@0.95``) the campaign ends when that is proved, by the ``rule`` of that name; a
+        blind control sample (qbcb) by default. With ``insure`` that share of the asks stays random.
         ``settings`` go to the campaign (``seed``, ``explore``, ``known``, ``overlap``). With
         ``forget_negatives`` the campaign gets a copy of the pool of its own, in which what turned out
         negative is overwritten. With ``duplicates`` items that are one and the same are asked for once and
@@ -107,6 +113,8 @@ class Home:
             raise InputError(f"{self.store}: there is a campaign {name!r} already; choose another name")
         if forget_negatives and learner is not None and LEARNERS[learner].negatives != "none":
             raise InputError(f"{learner} learns from negatives, so they cannot be forgotten: choose explore-commit")
+        # Before anything is kept.
+        promise, insure = _promise(certify, rule), check_share(insure)
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".intake-") as work:
             made = self._take_in(
                 source, Path(work), embed=embed, columns=columns, id_column=id_column, label_column=label_column,
@@ -131,7 +139,9 @@ class Home:
         try:
             if outside is not None:
                 save_outside(self.folder / about["outside"], outside)
-            return self._campaign(name, about, learner=learner, forgets=forget_negatives, **settings)
+            return self._campaign(
+                name, about, learner=learner, forgets=forget_negatives, certify=promise, insure=insure, **settings
+            )
         except BaseException:
             self.remove(name)
             raise
@@ -287,6 +297,15 @@ def _duplicates(made: Intake | Pool, given: bool | float, same: Sequence[str] | 
         same = [name for name in columns if name in pool.contents]
     fingerprints = pool.kind == "bits" and len(same) > 0
     return Duplicates(tuple(same), not fingerprints, None if isinstance(given, bool) else float(given))
+
+
+def _promise(certify: str | Rule | None, rule: str | None) -> Rule | None:
+    """The rule that a campaign is to end by, if any."""
+    if certify is None and rule is not None:
+        raise InputError(f"the rule {rule!r} says how to certify: say what, as in 0.95@0.95")
+    if isinstance(certify, Rule):
+        return certify
+    return None if certify is None else parse_guarantee(certify, rule or ControlQuantile.name)
 
 
 def labels_of(made: Intake, positive: str) -> npt.NDArray[np.bool_]:

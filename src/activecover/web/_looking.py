@@ -189,7 +189,7 @@ def export(
     today = datetime.date.today().isoformat()
     return sent_file(
         desk,
-        lambda path: export_labels(one.campaign, path, which),
+        lambda path: export_labels(one.campaign, path, which, blind=one.campaign.blind),
         f"{one.name}-{today}.{format}",
         _EXPORTS[format],
     )
@@ -242,13 +242,20 @@ def _row(campaign: Campaign, name: str | None, row: int | None) -> int:
     return row
 
 
+def _next_rows(one: Open) -> list[int]:
+    """Where the learner goes next, as far as it is known here and may be: what comes from elsewhere is a control row."""
+    if one.campaign.blind:
+        return []
+    try:
+        rows: list[int] = one.campaign.learner.propose(_FRONTIER, one.reader.held()).rows.tolist()
+    except StoreError:
+        return []  # another process runs the learner
+    return rows
+
+
 def _map_states(one: Open) -> dict[str, Any]:
     pairs = one.reader.map_states()
-    try:
-        proposed = one.campaign.learner.propose(_FRONTIER, one.reader.held())
-        pairs += [(row, "frontier") for row in proposed.rows.tolist()]
-    except StoreError:
-        pass  # another process runs the learner: where it goes next is not known here
+    pairs += [(row, "frontier") for row in _next_rows(one)]
     gone = one.campaign.pool.withdrawn
     pairs = [(row, state) for row, state in pairs if not gone[row]]
     rows = [row for row, _ in pairs]

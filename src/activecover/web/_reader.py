@@ -160,7 +160,9 @@ class Reader:
         ledger = self._ledger
         asks = ledger.with_state("positive", "negative")
         positive = np.array([ask.state == "positive" for ask in asks], bool)
-        explored = np.array([ask.source == "explore" for ask in asks], bool)
+        # In a blind campaign the figures must not say which items were drawn at random.
+        blind = self.campaign.blind
+        explored = np.array([ask.source == "explore" and not blind for ask in asks], bool)
         found = np.concatenate([[0], np.cumsum(positive)])
         shown = np.unique(np.linspace(0, len(asks), min(len(asks) + 1, _POINTS)).astype(int))
         since = np.maximum(shown - _WINDOW, 0)
@@ -190,6 +192,9 @@ class Reader:
             bound, course = finite(self.campaign.assess().as_dict()), np.array(self.campaign.bounds())
         except (ActiveCoverError, ArithmeticError):
             return {"bound": None, "bounds": []}
+        if self.campaign.blind:
+            # How far the control sample is would tell what the last item was.
+            bound |= {"reasoning": self.campaign.status().certificate, "price": None, "recall_estimate": None}
         # An ask that was put aside counts as a time too: the course is brought to the scale of labels.
         shown = np.linspace(0, len(course) - 1, min(len(course), _POINTS)).astype(int)
         times = shown * labels / max(len(course) - 1, 1)
