@@ -73,6 +73,8 @@ STEPS = (
     Step("Scale: shards on Ray", ("benchmarks/ray_frontier.py",)),
     Step("Scale: the figures of the plan for a billion vectors", ("benchmarks/ray_frontier.py", "--plan")),
     Step("Stopping rules: coverage and cost", ("benchmarks/stopping.py",)),
+    Step("Stopping rules: time to replay a run", ("benchmarks/replay.py",)),
+    Step("Insurance: a component that was missed", ("benchmarks/insurance.py",)),
     Step("Campaigns: a label with its commit, a million rows, reopening", ("benchmarks/campaign.py",)),
     *(
         Step(f"Campaigns: {title}", ("benchmarks/durability.py", "--only", part))

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from activecover.cli import main
+from activecover.home import Home, archive
+from activecover.pool import Pool
+from activecover.stopping import draws_to_exclude
 from activecover.trace import Trace, write_traces
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "stopping.md"
@@ -121,3 +124,43 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], traces: Path,
     assert said.startswith("activecover: ")
     assert said.count("\n") == 1
     assert says in said
+
+
+def test_replay_of_a_live_campaign(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pool = Pool(np.random.default_rng(0).normal(size=(200, 2)))
+    with Home(tmp_path / "home") as home:
+        with home.new("one", pool, explore=20, certify="0.6@0.6", rule="target") as campaign:
+            while items := campaign.ask(5):
+                campaign.tell([item.id for item in items], [int(item.id) < 40 for item in items])
+            labels, found = campaign.status().labelled, campaign.status().positives
+        archive(home, "one", tmp_path / "one.zip")
+    at = f"--home {tmp_path / 'home'}"
+    code, text, _ = run(
+        capsys, f"stopping replay --campaign one --target 0.6 --confidence 0.6 --plot {tmp_path}/one.png --json {at}"
+    )
+    assert code == 0
+    assert (tmp_path / "one.png").stat().st_size > 1000
+    (said,) = json.loads(text)
+    assert (said["run"], said["positives"]) == ("one", found)
+    stops = {stop["rule"]: stop for stop in said["stops"]}
+    assert 0 < stops["target"]["labels"] <= labels
+    assert stops["target"]["recall_lower"] >= 0.6
+    code, text, _ = run(capsys, f"stopping replay {tmp_path / 'one.zip'} --target 0.6 --confidence 0.6 --json")
+    assert code == 0
+    assert json.loads(text)[0]["stops"] == said["stops"]
+    code, text, _ = run(capsys, f"stopping replay --campaign one {at}")
+    assert "consecutive-negatives" in text
+    for command in ("stopping replay", f"stopping replay --campaign one --rows 7 {at}"):
+        code, _, wrong = run(capsys, command)
+        assert code == 2
+        assert len(wrong.splitlines()) == 1
+
+
+def test_plan_insure(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = run(capsys, "plan insure --rows 9999 --component 99 --share 1")
+    assert code == 0
+    assert "found after 100 labels on average" in text
+    code, text, _ = run(capsys, "plan insure --rows 10000 --component 100 --share 0.1 --json")
+    assert json.loads(text)["draws_to_exclude"] == draws_to_exclude(100, 10_000)
+    code, _, wrong = run(capsys, "plan insure --rows 10 --component 0")
+    assert (code, len(wrong.splitlines())) == (2, 1)

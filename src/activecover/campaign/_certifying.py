@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from activecover.campaign._certificate import Certificate, certify, record_of
 from activecover.campaign._proposing import Proposing
-from activecover.stopping import Assessment, Budget, MissedComponent, Rule, make_rule, missed_component
+from activecover.stopping import Assessment, Budget, MissedComponent, Record, Rule, make_rule, missed_component
 from activecover.store import Event
 
 #: What is looked at where a campaign was begun without a promise: it needs no draws of its own.
@@ -38,23 +38,28 @@ class Certifying(Proposing):
         """
         with self._turn():
             if rule is not None:
-                return rule.assess(record_of(self._ledger, self.pool, self._mixer))
+                return rule.assess(self.asks())
             if self._assessed is None or self._assessed[0] != self._position:
                 own = self._promise or make_rule(_BY_DEFAULT)
                 limited = own if self.budget is None else own | Budget(self.budget)
-                self._assessed = (self._position, limited.assess(record_of(self._ledger, self.pool, self._mixer)))
+                self._assessed = (self._position, limited.assess(self.asks()))
             return self._assessed[1]
+
+    def asks(self) -> Record:
+        """The asks so far, in order, as stopping rules look at them: to replay the campaign against any rule."""
+        with self._turn():
+            return record_of(self._ledger, self.pool, self._mixer)
 
     def bounds(self) -> list[float]:
         """The bound on recall after each ask, by the rule of :meth:`assess`."""
         with self._turn():
             rule = self._promise or make_rule(_BY_DEFAULT)
-            return [float(value) for value in rule.recall_lower(record_of(self._ledger, self.pool, self._mixer))]
+            return [float(value) for value in rule.recall_lower(self.asks())]
 
     def missed_component(self, confidence: float = 0.95) -> MissedComponent:
         """How large a group of rows can still be of which no uniform draw has hit one."""
         with self._turn():
-            return missed_component(record_of(self._ledger, self.pool, self._mixer), confidence)
+            return missed_component(self.asks(), confidence)
 
     def certificate(self, rule: Rule | None = None, *, name: str | None = None) -> Certificate:
         """The statement to keep, once the log was found to be as it was written."""
@@ -93,6 +98,5 @@ class Certifying(Proposing):
         labels = self._ledger.count("positive", "negative")
         last = self._looked
         if last is None or not last[0] <= labels < last[0] + max(1, int(_GROWTH * last[0])):
-            record = record_of(self._ledger, self.pool, self._mixer)
-            last = self._looked = (labels, float(self._promise.recall_lower(record)[-1]))
+            last = self._looked = (labels, float(self._promise.recall_lower(self.asks())[-1]))
         return last[1] if last[1] >= self._promise.target - 1e-12 else None

@@ -12,7 +12,7 @@ from activecover.cli import _options as options
 from activecover.cli._show import out, print_json, print_table
 from activecover.errors import InputError
 from activecover.pool import as_positive, load_pool
-from activecover.stopping import CertificatePlan, plan_certificate
+from activecover.stopping import CertificatePlan, draws_to_exclude, labels_to_hit, plan_certificate
 from activecover.theory import ExplorePlan, SampleEstimate, estimate_from_sample, plan_explore, plan_from_sample
 
 app = typer.Typer(help="Plan how much to label.", no_args_is_help=True)
@@ -92,6 +92,32 @@ def certify(
 ) -> None:
     """Say for each stopping rule how many labels the certificate itself will cost."""
     show_costs(plan_certificate(target, confidence, rows=rows, prevalence=prevalence, reached=reached), json=json)
+
+
+@app.command("insure")
+def insure(
+    rows: Annotated[int, typer.Option("--rows", help="Rows of the pool.")],
+    component: Annotated[int, typer.Option("--component", help="Rows of a group that must not be missed.")],
+    share: Annotated[float, typer.Option("--share", help="Share of the asks that stay random draws.")] = 0.1,
+    confidence: Annotated[float, typer.Option("--confidence", help="How sure to be that none is left.")] = 0.95,
+    json: options.Json = False,
+) -> None:
+    """Say when random draws will have found a group that the learner does not touch."""
+    found = labels_to_hit(component, rows, share)
+    draws = draws_to_exclude(component, rows, confidence)
+    if json:
+        print_json({"labels_to_hit": found, "draws_to_exclude": draws, "labels_to_exclude": draws / share})
+        return
+    out().print(
+        f"With {share:g} of the labels drawn at random, a group of {component:,} rows among {rows:,} that the learner does "
+        f"not touch is found after {found:,.0f} labels on average.",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+    out().print(
+        f"If {draws:,} random draws (about {draws / share:,.0f} labels) hit none, there is no such group, with confidence "
+        f"{confidence:g}.",
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def show_costs(plan: CertificatePlan, *, json: bool) -> None:

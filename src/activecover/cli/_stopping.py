@@ -9,10 +9,13 @@ from typing import Annotated
 import typer
 
 from activecover.cli import _options as options
+from activecover.cli._campaigns import HomeFolder, StoreUrl
 from activecover.cli._show import out, print_json, print_table
 from activecover.draw import check_picture, draw_stops
-from activecover.stopping import RULES, Replay, Stop, describe_rules, load_runs, replay, summarise
-from activecover.trace import check_writable
+from activecover.errors import InputError
+from activecover.home import Home, opened_archive
+from activecover.stopping import RULES, Record, Replay, Stop, describe_rules, load_runs, replay, summarise
+from activecover.trace import Trace, check_writable
 
 app = typer.Typer(help="Know when to stop.", no_args_is_help=True)
 
@@ -42,7 +45,11 @@ def rules(json: options.Json = False) -> None:
 
 @app.command("replay")
 def replay_command(
-    file: Annotated[Path, typer.Argument(help="Traces that simulate wrote (--out), or a label log.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Traces that simulate wrote (--out), a label log, or an archive.", show_default=False),
+    ] = None,
+    campaign: Annotated[str | None, typer.Option("--campaign", help="A campaign, instead of a file.")] = None,
     target: Annotated[float, typer.Option("--target", help="Recall to certify.")] = 0.95,
     confidence: Annotated[float, typer.Option("--confidence", help="How sure to be of it.")] = 0.95,
     rule: Annotated[
@@ -55,17 +62,21 @@ def replay_command(
         int | None, typer.Option("--positives", min=0, help="Positives in the pool; default: those found.")
     ] = None,
     seed: options.Seed = 0,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Save the picture: .png, .svg or .pdf.")] = None,
     json: options.Json = False,
 ) -> None:
     """Replay finished runs against every rule: when each would have stopped, its recall then, and its price."""
+    if (file is None) == (campaign is None):
+        raise InputError("name a file with runs, or a campaign with --campaign")
     if plot is not None:
         check_picture(plot)
         check_writable(plot, file)
     chosen = None if not rule else [RULES[name].name for given in rule for name in options.split_names(given) or []]
     results = [
         (name, replay(run, target=target, confidence=confidence, names=chosen, seed=seed + place))
-        for place, (name, run) in enumerate(load_runs(file, rows=rows, positives=positives))
+        for place, (name, run) in enumerate(_runs(file, campaign, home, store, rows, positives))
     ]
     if plot is not None:
         draw_stops(plot, results[0][1], title=results[0][0])
@@ -75,6 +86,22 @@ def replay_command(
     show([result for _, result in results], results[0][0])
     if plot is not None:
         out().print(f"picture: {plot}", markup=False)
+
+
+def _runs(
+    file: Path | None, name: str | None, home: Path | None, store: str | None, rows: int | None, positives: int | None
+) -> list[tuple[str, Trace | Record]]:
+    """The runs of a file, an archive or a campaign."""
+    if file is not None and file.suffix.lower() != ".zip":
+        return load_runs(file, rows=rows, positives=positives)
+    if rows is not None or positives is not None:
+        raise InputError("--rows and --positives are for files: a campaign knows its pool")
+    if file is not None:
+        with opened_archive(file) as campaign:
+            return [(file.name, campaign.asks())]
+    assert name is not None
+    with Home(home, store) as place, place.open(name) as campaign:
+        return [(name, campaign.asks())]
 
 
 def show(results: Sequence[Replay], name: str) -> None:

@@ -5,7 +5,7 @@ from activecover.home._exchange import export_labels, read_answers
 from activecover.home._home import Home, default_folder
 from activecover.home._people import ROLES, People, Person, Role
 from activecover.home._privacy import PrivacyReport, privacy_check
-from activecover.home._verify import read_certificate, verify_with_archive, verify_with_campaign
+from activecover.home._verify import opened_archive, read_certificate, verify_with_archive, verify_with_campaign
 
 __all__ = [
     "ROLES",
@@ -17,6 +17,7 @@ __all__ = [
     "archive",
     "default_folder",
     "export_labels",
+    "opened_archive",
     "privacy_check",
     "read_answers",
     "read_certificate",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +25,22 @@ def read_certificate(path: Path) -> Any:
         raise InputError(f"{path}: is not JSON; give the file that certify --out wrote") from wrong
 
 
-def verify_with_archive(document: Any, archive: Path) -> list[str]:
-    """What is wrong with a certificate, as far as an archive says; an archive that was changed is refused.
-
-    Nothing is kept of the archive, and no other campaign is looked at.
-    """
+@contextmanager
+def opened_archive(archive: Path) -> Iterator[Campaign]:
+    """The campaign of an archive, to look at; nothing is kept of it, and no other campaign is touched."""
     with tempfile.TemporaryDirectory(prefix="activecover-") as folder, Home(folder) as home:
         name = restore(home, archive)
         try:
             with home.open(name) as campaign:
-                return verify_with_campaign(document, campaign)
+                yield campaign
         except ActiveCoverError as wrong:
             raise type(wrong)(str(wrong).replace(f"{home.store} ({name})", str(archive))) from wrong
+
+
+def verify_with_archive(document: Any, archive: Path) -> list[str]:
+    """What is wrong with a certificate, as far as an archive says; an archive that was changed is refused."""
+    with opened_archive(archive) as campaign:
+        return verify_with_campaign(document, campaign)
 
 
 def verify_with_campaign(document: Any, campaign: Campaign) -> list[str]:
