@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from activecover.campaign._certificate import Certificate, certify, record_of
 from activecover.campaign._proposing import Proposing
 from activecover.stopping import Assessment, Budget, MissedComponent, Record, Rule, make_rule, missed_component
@@ -70,16 +72,19 @@ class Certifying(Proposing):
     @property
     def blind(self) -> bool:
         """Whether people must not see where items come from: control rows are among them."""
-        with self._turn():
+        # Without a turn, as it is asked for often: what others wrote meanwhile can only end it.
+        with self._lock:
             return self._is_blind()
 
-    def shown(self, event: Event) -> Event | None:
-        """An event as people may see it; none where they may not see it at all."""
+    def shown(self, events: Iterable[Event]) -> list[Event]:
+        """Events as people may see them."""
         if not self.blind:
-            return event
-        if event["event"] == "reached":
-            return None
-        return {key: value for key, value in event.items() if key not in _TELLING}
+            return list(events)
+        return [
+            {key: value for key, value in event.items() if key not in _TELLING}
+            for event in events
+            if event["event"] != "reached"
+        ]
 
     def _is_blind(self) -> bool:
         return self._mixer is not None and self._mixer.control is not None and self._certified() is None

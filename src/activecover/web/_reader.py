@@ -139,8 +139,9 @@ class Reader:
     def events(self, search: str = "", id: str | None = None) -> list[Event]:
         """What happened, in order; of that, what a search finds in kinds, ids, people and notes."""
         wanted = search.casefold().strip()
-        events = filter(None, map(self.campaign.shown, self.campaign.history(id)))
-        return [event for event in events if not wanted or wanted in _words(event)]
+        # What may not be seen may not be searched for either.
+        seen = self.campaign.shown(self.campaign.history(id))
+        return [event for event in seen if not wanted or wanted in _words(event)]
 
     def _holds(self, ask: Ask, wanted: str) -> bool:
         if any(wanted in text.casefold() for text in (ask.id, ask.by, ask.note or "")):
