@@ -169,7 +169,7 @@ def _statement(content: Mapping[str, Any]) -> list[str]:
     elif content["certified"]:
         outcome = f"CERTIFIED: {bound}; at most {said['remaining_upper']:,} positives were missed"
     else:
-        price = "" if said["price"] is None else f"; about {said['price']:,} labels more would certify it"
+        price = "" if said["price"] is None else f"; price: about {said['price']:,} labels more, see below"
         outcome = f"NOT CERTIFIED: {aim} was not reached; {bound}{price}"
     asked = "; ".join(
         f"{counts['rows']:,} by {source} ({counts['positive']:,} positive, {counts['unsettled']:,} unsettled)"

@@ -190,15 +190,19 @@ def undo(
 
 
 def status(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
-    """Show how a campaign stands."""
+    """Show how a campaign stands, what is proved of recall, and how much can have been missed."""
     with _opened(name, home, store) as campaign:
-        stands = campaign.status()
-        if json:
-            print_json(stands.as_dict())
-        else:
-            # As texts, to the left: among the numbers there are sentences.
-            said = {key.replace("_", " "): value for key, value in stands.as_dict().items() if value is not None}
-            print_table(name, ("", ""), [(key, cell(value)) for key, value in said.items()])
+        stands = campaign.status().as_dict()
+        bound = campaign.assess()
+        stands["insurance"] = campaign.missed_component().sentence()
+    if json:
+        print_json({**stands, "bound": bound.as_dict()})
+        return 0
+    stands["bound"] = f"recall at least {bound.recall_lower:.4g} with confidence {bound.confidence:g} by {bound.rule}"
+    stands["price"] = None if bound.stop or bound.price is None else f"{bound.price:,} labels more; {bound.reasoning}"
+    # As texts, to the left: among the numbers there are sentences.
+    said = {key.replace("_", " "): value for key, value in stands.items() if value is not None}
+    print_table(name, ("", ""), [(key, cell(value)) for key, value in said.items()])
     return 0
 
 
