@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -201,39 +202,39 @@ class Record:
         cut["reached"] = np.where(cut["reached"] > time, NEVER, cut["reached"])
         return replace(self, **cut, largest_rest=max(self.largest_rest, int(gone.max(initial=1))))
 
-    @property
+    @cached_property
     def found(self) -> Ints:
         """Rows found positive, at each time from 0 on."""
         return _running(self.outcome == YES)
 
-    @property
+    @cached_property
     def found_members(self) -> Ints:
         """Members found positive, at each time."""
         return _running((self.outcome == YES) * self.size)
 
-    @property
+    @cached_property
     def possible(self) -> Ints:
         """Rows asked that are positive or may be: yes or unsettled, at each time."""
         return _running(self.outcome != NO)
 
-    @property
+    @cached_property
     def unsettled(self) -> Ints:
         """Rows asked and not settled, at each time."""
         return _running(self.outcome == UNSETTLED)
 
-    @property
+    @cached_property
     def open_after(self) -> Ints:
         """Rows never asked for, at each time."""
         left: Ints = self.rows - np.arange(len(self) + 1)
         return left
 
-    @property
+    @cached_property
     def missed_members(self) -> Ints:
         """The most members that can have been missed, at each time: all that are not settled."""
         settled: Ints = self.members - _running((self.outcome != UNSETTLED) * self.size)
         return settled
 
-    @property
+    @cached_property
     def largest_group(self) -> Ints:
         """Members of the largest group that is not settled, at each time."""
         later = np.concatenate([np.maximum.accumulate(self.size[::-1])[::-1], [0]])
@@ -242,7 +243,7 @@ class Record:
         largest: Ints = np.maximum(np.maximum(later, held), self.largest_rest).astype(np.int64)
         return largest
 
-    @property
+    @cached_property
     def current(self) -> Bools:
         """Which asks were drawn from the pool as large as it is now; earlier draws say nothing of added rows."""
         whole: Bools = self.open_rows + np.arange(len(self)) >= self.rows

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+
+from activecover.frontier._compile import compiled
 
 Floats = npt.NDArray[np.float64]
 
@@ -121,32 +122,40 @@ def sequence_upper(
     [39, 9, 0]
     """
     seen, drawn = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(m, np.float64))
-    ways = _ways(rows, seen)
     threshold = math.log(alpha) + beta_binomial_log(seen, drawn, a, b) + log_choose(rows, drawn)
     # Whole numbers, whatever the draws: plans put in expected, fractional ones.
     high = np.floor(rows - drawn + seen)
     peak = np.floor(seen * (rows + 1) / np.maximum(drawn, 1))
     low = np.minimum(np.maximum(peak, np.ceil(seen)), high)
+    if rows <= _TABLE and np.all(seen == np.floor(seen)) and np.all(drawn == np.floor(drawn)):
+        whole = np.stack([np.ravel(values) for values in (seen, drawn, low, high)]).astype(np.int64)
+        ends = _likely_ends(_log_factorials(rows), rows, whole, np.ravel(threshold))
+        return ends.reshape(seen.shape)
     while np.any(low < high):
         middle = np.floor((low + high + 1) / 2)
-        likely = ways(middle, seen) + ways(rows - middle, drawn - seen) > threshold
+        likely = log_choose(middle, seen) + log_choose(rows - middle, drawn - seen) > threshold
         low, high = np.where(likely, middle, low), np.where(likely, high, np.maximum(middle - 1, low))
     upper: npt.NDArray[np.int64] = low.astype(np.int64)
     return upper
 
 
-def _ways(rows: int, seen: Floats) -> Callable[[Floats, Floats], Floats]:
-    """Binomial coefficients of whole numbers up to ``rows``: from a table where there is room for one."""
-    if rows > _TABLE or np.any(seen != np.floor(seen)):
-        return log_choose
-    table = _log_factorials(rows)
-
-    def choose(n: Floats, k: Floats) -> Floats:
-        whole, part = n.astype(np.intp), k.astype(np.intp)
-        ways: Floats = table[whole] - table[part] - table[whole - part]
-        return ways
-
-    return choose
+@compiled()
+def _likely_ends(table: Floats, rows: int, looks: npt.NDArray[np.int64], threshold: Floats) -> npt.NDArray[np.int64]:
+    """For each look (seen, drawn, lowest, highest) the largest count that is likely enough, by halving."""
+    ends = np.empty(len(threshold), np.int64)
+    for place in range(len(threshold)):
+        x, drawn, first, last = looks[:, place]
+        rest = drawn - x
+        least = threshold[place] + table[x] + table[rest]
+        while first < last:
+            middle = (first + last + 1) // 2
+            other = rows - middle
+            if table[middle] - table[middle - x] + table[other] - table[other - rest] > least:
+                first = middle
+            else:
+                last = max(middle - 1, first)
+        ends[place] = first
+    return ends
 
 
 @lru_cache(maxsize=4)
