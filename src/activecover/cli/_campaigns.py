@@ -100,7 +100,8 @@ def new(
             show=options.split_names(show), metric=metric, header=not no_header, forget_negatives=forget_negatives,
             lease=lease, budget=budget, target=target, learner=learner, explore=explore, known=known or (), seed=seed,
             overlap=overlap, duplicates=_duplicates(duplicates), same=options.split_names(same),
-            certify=certify, rule=rule, insure=insure, outside=outside,
+            certify=certify, rule=rule, insure=insure,
+            outside=outside,
         )  # fmt: skip
         with campaign:
             if json:

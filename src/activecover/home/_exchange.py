@@ -43,8 +43,8 @@ def export_labels(
     """Write labels to a file by its ending (.csv, .jsonl, .parquet, .ris, .nbib); how many there were.
 
     References have the label as a keyword. They are made of what the pool shows of each, or, if the file
-    that the pool came from is given as ``originals``, of all that it says of them. In a file for people who
-    must stay ``blind`` it is not said where items came from.
+    that the pool came from is given as ``originals``, of all that it says of them. In a file for people who must
+    stay ``blind`` it is not said where items came from.
     """
     if path.suffix.lower() in FORMATS:
         return _export_references(campaign, path, which, originals)
