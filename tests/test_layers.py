@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = ("matplotlib", "pyarrow", "torch")
+HEAVY = ("sqlalchemy", "alembic", "matplotlib", "pyarrow", "torch")
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:

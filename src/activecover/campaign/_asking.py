@@ -14,7 +14,7 @@ from activecover.campaign._items import BLIND, Item
 from activecover.errors import InputError, StoreError
 from activecover.frontier import NO_KEY
 from activecover.learners import Proposal
-from activecover.store import Ask, Event, Ready, SqlLog
+from activecover.store import Ask, Event, Ready, SharedLog
 
 
 class Asking(Certifying):
@@ -35,7 +35,7 @@ class Asking(Certifying):
 
     def _waited(self, k: int, by: str) -> list[Item]:
         """What someone gets once the process that runs the learner has something for them."""
-        assert isinstance(self.log, SqlLog)
+        assert isinstance(self.log, SharedLog)
         patience = Patience(self._patience)
         while True:
             # In a turn of its own, which need not be synced.
@@ -56,7 +56,7 @@ class Asking(Certifying):
 
     def _wait(self, by: str, patience: Patience) -> None:
         """Wait until the brain has looked at what someone wants, or until it is for this process to be the brain."""
-        assert isinstance(self.log, SqlLog)
+        assert isinstance(self.log, SharedLog)
         looks = 0
         while self.log.is_wanted(by):
             if patience.is_over():
@@ -118,7 +118,7 @@ class Asking(Certifying):
             self._note = proposal.unavailable
             events = self._events_of(proposal, by)
         else:
-            assert isinstance(self.log, SqlLog)
+            assert isinstance(self.log, SharedLog)
             events = self._events_of_ready(self._take_ready(self.log, k), by)
             if not events and self._unasked() > 0:
                 return None
@@ -127,7 +127,7 @@ class Asking(Certifying):
         self._write(events)
         return [self._ledger.asks[event["id"]] for event in events]
 
-    def _take_ready(self, log: SqlLog, k: int) -> list[Ready]:
+    def _take_ready(self, log: SharedLog, k: int) -> list[Ready]:
         """Proposals of the brain that are fresh enough: with so many people, each may miss one label of each other."""
         oldest = self._ledger.changes - (self._ledger.active() - 1)
         taken: list[Ready] = []

@@ -8,7 +8,7 @@ import numpy as np
 
 from activecover.campaign._asking import Asking
 from activecover.campaign._mixer import Mixer, Source, was_drawn
-from activecover.store import Ask, Event, Ready, SqlLog
+from activecover.store import Ask, Event, Ready, SharedLog
 
 #: Stands for the chance of a row drawn uniformly, until its place among the others is known.
 _BY_CHANCE = 0.0
@@ -52,7 +52,7 @@ class Mixing(Asking):
     def _of_learner(self, k: int, taken: Sequence[str]) -> list[Ready] | None:
         brain = self._own_brain()
         if brain is None:
-            assert isinstance(self.log, SqlLog)
+            assert isinstance(self.log, SharedLog)
             return self._take_ready(self.log, k) or None
         proposal = brain.propose(k, np.concatenate([self._held_from_learner(), self.pool.rows(taken)]))
         self._note = proposal.unavailable

@@ -12,7 +12,7 @@ from activecover.campaign._brain import Brain
 from activecover.errors import StoreError
 from activecover.frontier import NO_KEY
 from activecover.learners import Learner, Proposal, ThinkAhead
-from activecover.store import Ask, Ready, SqlLog
+from activecover.store import Ask, Ready, SharedLog
 
 
 class Proposing(Book):
@@ -35,14 +35,14 @@ class Proposing(Book):
             learner = self._make_learner().begin(self.pool, seed=self.seed, outside=self._outside)
             self._brain = Brain(self.pool, learner, self._known, think_ahead=self._think_ahead)
             self._changed = dict.fromkeys([*self._known, *self._ledger.asks])
-            if isinstance(self.log, SqlLog):
+            if isinstance(self.log, SharedLog):
                 self._server = threading.Thread(target=self._serve, args=(self.log,), daemon=True)
                 self._server.start()
         self._brain.follow(self._ledger, self._changed)
         self._changed.clear()
         return self._brain
 
-    def _serve(self, log: SqlLog) -> None:
+    def _serve(self, log: SharedLog) -> None:
         """Keep proposals ready for other processes, as long as this one runs the learner."""
         served, idle = -1, 0
         while not self._closing.wait(0.002 if idle < 100 else 0.01):
@@ -56,7 +56,7 @@ class Proposing(Book):
                 # The database is away for the moment, or someone else has taken over: whoever asks finds out.
                 self._closing.wait(0.2)
 
-    def _refill(self, log: SqlLog, asked: int) -> int:
+    def _refill(self, log: SharedLog, asked: int) -> int:
         with self._turn(lasting=False):
             brain = self._own_brain()
             if brain is not None:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
 from activecover.pool import Duplicates, Pool, PoolFolder
 from activecover.stopping import ControlQuantile, Rule, parse_guarantee
-from activecover.store import SqlLog, SqlStore
+
+if TYPE_CHECKING:
+    from activecover.store import SqlLog, SqlStore
 
 
 def default_folder() -> Path:
@@ -65,6 +67,8 @@ class Home:
     def store(self) -> SqlStore:
         """The events of all campaigns."""
         if self._store is None:
+            from activecover.store import SqlStore
+
             self._store = SqlStore(self.url)
         return self._store
 

@@ -1,10 +1,15 @@
 """The label log: append-only events, the only truth of a campaign."""
 
+from typing import TYPE_CHECKING, Any
+
 from activecover.store._chain import START, first_break, head_of, heads
 from activecover.store._groups import Groups
 from activecover.store._ledger import FORMAT, Ask, Ledger
 from activecover.store._log import Event, EventLog, JsonlLog, MemoryLog, events_of, lines_of, open_log
-from activecover.store._sql import Ready, SqlLog, SqlStore
+from activecover.store._shared import Ready, SharedLog
+
+if TYPE_CHECKING:
+    from activecover.store._sql import SqlLog, SqlStore
 
 __all__ = [
     "FORMAT",
@@ -17,6 +22,7 @@ __all__ = [
     "Ledger",
     "MemoryLog",
     "Ready",
+    "SharedLog",
     "SqlLog",
     "SqlStore",
     "events_of",
@@ -26,3 +32,12 @@ __all__ = [
     "lines_of",
     "open_log",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs SQLAlchemy is imported when it is used: that takes longer than all else here."""
+    if name in ("SqlLog", "SqlStore"):
+        from activecover.store import _sql
+
+        return getattr(_sql, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +18,12 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from activecover.errors import InputError, StoreError
 from activecover.store._chain import START, first_break, link
 from activecover.store._local import check_local, lock_file
-from activecover.store._log import Event, EventLog, encode
+from activecover.store._log import Event, encode
 from activecover.store._schema import campaigns, events, prepare, ready, wanted
+from activecover.store._shared import Ready, SharedLog
 
 #: How long to wait for a server that has gone away before giving up.
 _PATIENCE = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A proposal that waits for someone to take it, and how many labels it rests on."""
-
-    id: str
-    source: str
-    labels: int
-    probability: float | None
-    nearest: str | None
 
 
 class SqlStore:
@@ -181,14 +170,12 @@ class SqlStore:
         return str(self.path) if self.path is not None else self._engine.url.render_as_string(hide_password=True)
 
 
-class SqlLog(EventLog):
+class SqlLog(SharedLog):
     """The events of one campaign in a database; several processes may append.
 
     Who wants to decide on what the log says takes a :meth:`turn`: nobody else appends meanwhile, and what
     is appended in it is kept, synced, at its end, or not at all. One process at a time is the *brain*.
     """
-
-    shared = True
 
     def __init__(self, store: SqlStore, number: int, name: str) -> None:
         self.store = store

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import digamma
 
 from activecover.errors import LARGEST_COUNT, InputError, check_count
@@ -407,6 +406,8 @@ def _balanced_rate(hits: _Floats, copies: npt.NDArray[np.int64], rest: float, m:
         return low
     if surplus(high) <= 0:
         return high
+    from scipy.optimize import brentq
+
     return float(brentq(surplus, low, high, xtol=1e-12, rtol=1e-14))
 
 
