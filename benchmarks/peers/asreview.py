@@ -21,6 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import numpy as np
+
 import pools
 from activecover.intake import read_table
 from activecover.pool import as_positive
@@ -33,7 +35,8 @@ def write_texts(folder: Path, name: str, target: Path) -> list[bool]:
     source = pools.SOURCES[name]
     table = read_table(folder / source.file, header=source.header)
     rows = pools.sampled_rows(len(table), whole=False)
-    truth = as_positive(table.texts(source.label_column), source.positive)[rows].tolist()
+    labels = as_positive(table.texts(source.label_column), source.positive)[rows]
+    truth = [bool(label) for label in labels]
     columns = [table.texts(column) for column in TEXTS[name]]
     with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -88,7 +91,7 @@ def main() -> int:
                 if key in pools.Results(given.out).lines:
                     continue
                 began = time.perf_counter()
-                found = simulated(given.command, texts, pools.start(pools.np.array(truth), number), number)
+                found = simulated(given.command, texts, pools.start(np.array(truth), number), number)
                 if len(found) != sum(truth) - 1:
                     print(f"{name}, start {number}: {len(found) + 1} of {sum(truth)} positives", file=sys.stderr)
                     return 1
