@@ -70,12 +70,19 @@ def read_pool(folder: Path, name: str, *, whole: bool) -> tuple[Pool, npt.NDArra
     made = make_pool(table, embed=source.embed, id_column=source.id_column, label_column=source.label_column)
     assert made.labels is not None
     truth = as_positive([str(label) for label in made.labels], source.positive)
-    if whole or len(truth) <= SAMPLE:
+    rows = sampled_rows(len(truth), whole=whole)
+    if len(rows) == len(truth):
         return made.pool, truth
-    rows = np.sort(np.random.default_rng(0).permutation(len(truth))[:SAMPLE])
-    return Pool(made.pool.vectors[rows], metric=made.pool.metric) if made.pool.kind != "bits" else _bits(
-        made.pool, rows
-    ), truth[rows]
+    if made.pool.kind == "bits":
+        return _bits(made.pool, rows), truth[rows]
+    return Pool(made.pool.vectors[rows], metric=made.pool.metric), truth[rows]
+
+
+def sampled_rows(count: int, *, whole: bool) -> npt.NDArray[np.int64]:
+    """The rows that are taken of so many, ascending."""
+    if whole or count <= SAMPLE:
+        return np.arange(count)
+    return np.sort(np.random.default_rng(0).permutation(count)[:SAMPLE])
 
 
 def _bits(pool: Pool, rows: npt.NDArray[np.int64]) -> Pool:
@@ -142,6 +149,8 @@ def main() -> int:
                     began = time.perf_counter()
                     with one_blas_thread():
                         found = found_after(pool, truth, learner, number)
+                    # Read anew: another command may have added lines since.
+                    results = Results(given.out)
                     results.add(key, found, time.perf_counter() - began)
                     to_95 = found[int(np.ceil(0.95 * (len(found) + 1))) - 2]
                     print(
