@@ -648,6 +648,19 @@ LOGS: list[tuple[str, Callable[[list[bytes]], list[bytes]], str]] = [
 ]
 
 
+def unchained(line: bytes) -> bytes:
+    """A line without the hash of its event, unless it is too damaged to have one."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    if not isinstance(event, dict):
+        return line
+    event.pop("chain", None)
+    # The blank at the end says that events were written together.
+    return json.dumps(event).encode() + (b" " if line.endswith(b" ") else b"")
+
+
 @pytest.mark.parametrize(("change", "says"), [case[1:] for case in LOGS], ids=[case[0] for case in LOGS])
 def test_a_damaged_log_is_refused_and_kept(
     folder: Path, log: bytes, change: Callable[[list[bytes]], list[bytes]], says: str
@@ -655,10 +668,13 @@ def test_a_damaged_log_is_refused_and_kept(
     lines = change(log.split(b"\n")[:-1]) or [
         b'{"seq": 0, "event": "known", "id": "a"}',
     ]
-    (folder / "log.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    # As a log is from before there were hashes, which would give all of this away at once: that is seen next.
+    (folder / "log.jsonl").write_bytes(b"\n".join(map(unchained, lines)) + b"\n")
     said = refused(FIND, folder)
     assert "log.jsonl" in said
     assert says in said
+    (folder / "log.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    assert "log.jsonl" in refused(FIND, folder)
 
 
 @pytest.mark.parametrize(
