@@ -177,7 +177,7 @@ def control_order(ids: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
     Examples
     --------
     >>> control_order(["a", "b", "c", "d"], seed=0).tolist()
-    [0, 1, 2, 3]
+    [1, 0, 2, 3]
     """
     hashes = np.fromiter((_keyed(seed, "control", name) for name in ids), np.uint64, len(ids))
     return np.argsort(hashes, kind="stable")

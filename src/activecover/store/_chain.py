@@ -22,7 +22,7 @@ def link(head: str, event: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> link(START, {"seq": 0, "event": "told", "id": "a"})[:16]
-    'd00efdec2b31a573'
+    '5341fbb568b3aad6'
     """
     return hashlib.sha256(f"{head}\n{_canonical(event)}".encode()).hexdigest()
 

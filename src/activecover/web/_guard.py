@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from activecover.home import People, Person
 from activecover.home._people import hash_of
 from activecover.web._metrics import Metrics
-from activecover.web._problems import MEDIA_TYPE, body_of
+from activecover.web._problems import MEDIA_TYPE, Problem, body_of
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -187,7 +187,8 @@ class Guard:
             message = await receive()
             taken += len(message.get("body", b""))
             if taken > most:
-                raise too_large
+                # Within the app, which knows how to answer its own kind of refusals only.
+                raise Problem(too_large.text, too_large.status, too_large.kind)
             return message
 
         return limited

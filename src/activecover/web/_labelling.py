@@ -79,6 +79,7 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
 def ahead(one: One, me: Me, id: Annotated[str, Query(description="An item on someone's table.")]) -> models.Ahead:
     """The next item for each answer, so that it can be shown without waiting; nothing is leased by it."""
     check_theirs(one, me, id)
+    one.campaign.pool.row(id)
     return models.Ahead(**{answer: _view(one, me, item) for answer, item in _following(one, id).items()})
 
 
