@@ -16,7 +16,8 @@ POOL, TRUTH = scene(400, seed=3)
 #: What a person needs to read and decide, and by how much answers are late, in milliseconds.
 READING, DELAY = 2000, 300
 #: How many items are looked at with and without the delay.
-LOOKS = 40 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 8
+STRICT = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+LOOKS = 40 if STRICT else 8
 
 
 @pytest.fixture
@@ -121,13 +122,13 @@ def test_no_request_stands_between_a_key_and_the_next_item(visit, serve, people)
                      {"offline": False, "latency": late, "downloadThroughput": -1, "uploadThroughput": -1})  # fmt: skip
         item = someone.shown(item)
         someone.page.wait_for_timeout(READING)
-        # On a machine that is busy with other things a person would be slower, too.
-        someone.until(lambda: someone.page.locator(".desk[hidden]").count(), "what comes next was not fetched")
+        if not STRICT:
+            # On a machine that runs other tests beside this one a person would be slower, too.
+            someone.until(lambda: someone.page.locator(".desk[hidden]").count(), "what comes next was not fetched")
         waited = someone.page.evaluate(MEASURE, "y" if TRUTH[item] else "n")
         if look >= 2:  # the first ones find a server that has not begun yet
             took[late].append(waited)
     assert len(someone.script("window.activecoverLatency")) == 2 * LOOKS + 2, "an item was shown after its answer"
-    # Other work on the machine makes some looks slow, of either kind: the quarter that was spared is compared.
-    usual, late = (statistics.quantiles(times, n=4)[0] for times in took.values())
+    usual, late = map(statistics.median, took.values())
     print(f"the next item is there after {usual:.1f} ms, with late answers after {late / usual:.2f} times that")
     assert late / usual <= 1.2, took

@@ -13,7 +13,8 @@ from activecover.frontier._scan import ScanFrontier, longer, row_blocks, rows_of
 from activecover.parallel import for_each
 from activecover.pool import Pool, blocks
 
-_PRODUCT_BYTES = 1 << 23
+#: Products of one block; smaller blocks cost more calls than a faster cache saves.
+PRODUCT_BYTES = 1 << 23
 _BLOCK_ROWS = 4096
 #: With few positives a block is done so quickly that handing it to a thread would take as long.
 _LONG_BLOCK_ROWS = 1 << 15
@@ -80,7 +81,7 @@ class ExactFrontier(ScanFrontier):
         if not len(keys) or (rows is not None and not len(rows)):
             return
         most = _BLOCK_ROWS if len(keys) > _FEW else _LONG_BLOCK_ROWS
-        step = max(64, min(most, _PRODUCT_BYTES // (4 * len(keys))))
+        step = max(64, min(most, PRODUCT_BYTES // (4 * len(keys))))
         positives = self._known.vectors[new]
         doubled = np.ascontiguousarray(2 * positives.T)
         squares = _kernel.squares(positives)

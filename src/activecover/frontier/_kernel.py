@@ -15,7 +15,8 @@ import numpy.typing as npt
 from activecover.frontier._compile import compiled
 
 _PAIRWISE_BLOCK = 128
-_LANES = 32
+#: How many estimates are looked at together.
+LANES = 32
 
 
 @compiled(inline="always")
@@ -86,19 +87,19 @@ def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> fl
 
 
 @compiled(fastmath={"nnan", "nsz"})
-def _smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
+def smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
     """The smallest offset less its product, kept in lanes that one instruction serves several of."""
     count, here = offsets.shape[0], products[row]
-    whole = count - count % _LANES
+    whole = count - count % LANES
     best = np.float32(np.inf)
     if whole:
-        for lane in range(_LANES):
+        for lane in range(LANES):
             lanes[lane] = np.float32(np.inf)
-        for j in range(0, whole, _LANES):
-            for lane in range(_LANES):
+        for j in range(0, whole, LANES):
+            for lane in range(LANES):
                 value = offsets[j + lane] - here[j + lane]
                 lanes[lane] = value if value < lanes[lane] else lanes[lane]
-        for lane in range(_LANES):
+        for lane in range(LANES):
             best = min(best, lanes[lane])
     for j in range(whole, count):
         best = min(best, offsets[j] - here[j])
@@ -106,7 +107,7 @@ def _smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
 
 
 @compiled(fastmath={"nnan", "nsz"})
-def _any_within(products: Any, row: int, offsets: Any, start: int, stop: int, reach: Any) -> bool:
+def any_within(products: Any, row: int, offsets: Any, start: int, stop: int, reach: Any) -> bool:
     """Whether any of some positives may be as near as that."""
     here = products[row, start:stop]
     those = offsets[start:stop]
@@ -138,7 +139,7 @@ def settle(
     of twice a product relative to the two vectors' lengths.
     """
     sums = np.empty(plan.shape[0])
-    lanes = np.empty(_LANES, np.float32)
+    lanes = np.empty(LANES, np.float32)
     longest = 0.0
     offsets = np.empty(positive_squares.shape[0], np.float32)
     for j in range(positive_squares.shape[0]):
@@ -147,15 +148,15 @@ def settle(
     for r in range(rows.shape[0]):
         row, place = rows[r], places[r]
         error = error_bound(row_squares[r], longest, slack)
-        nearest = row_squares[r] + _smallest(products, place, offsets, lanes)
+        nearest = row_squares[r] + smallest(products, place, offsets, lanes)
         if nearest - error > squared[row]:
             continue
         # Only a positive that may still be nearest is worth an exact distance.
         bound = min(squared[row], nearest + error) - row_squares[r] + error
         reach = np.float32(bound + 1e-6 * abs(bound))
-        for start in range(0, offsets.shape[0], _LANES):
-            stop = min(start + _LANES, offsets.shape[0])
-            if not _any_within(products, place, offsets, start, stop, reach):
+        for start in range(0, offsets.shape[0], LANES):
+            stop = min(start + LANES, offsets.shape[0])
+            if not any_within(products, place, offsets, start, stop, reach):
                 continue
             for j in range(start, stop):
                 if offsets[j] - products[place, j] > reach:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from activecover.frontier import _kernel
 from activecover.frontier import _pruned_kernel as kernel
 from activecover.frontier._base import Nearest, Rows, RowsLike
-from activecover.frontier._exact import ExactFrontier
+from activecover.frontier._exact import PRODUCT_BYTES, ExactFrontier
 from activecover.frontier._locked import one_at_a_time
 from activecover.frontier._scan import longer, smallest
 from activecover.parallel import for_each, thread_count
@@ -27,6 +28,9 @@ MOST_SCANS = 24
 _FRONT = 1024
 _CROWD = 16 * _FRONT
 _ROOM = 1 << 16
+#: Rows to try the leading coordinates on, and how many pairs per row they may leave open.
+_TRIED = 256
+_MOST_OPEN = 16
 _BEYOND_NOTHING = np.float32(-1.0)
 _FROM_NOTHING = np.float32(-0.5)
 
@@ -245,7 +249,7 @@ class PrunedFrontier(ExactFrontier):
             places = range(len(self._known))[new]
             self._place(places)
             # Who asks for many rows at a time would have most of them caught up with at once.
-            if len(places) > MOST_SCANS or self._wanted > _FRONT:
+            if places and (len(places) > MOST_SCANS or self._wanted > _FRONT):
                 self._multiply(new)
             else:
                 for place in places:
@@ -293,11 +297,50 @@ class PrunedFrontier(ExactFrontier):
             # What is pending costs less now than when the rows have the new positives pending as well.
             new = slice(oldest, None)
             self._pending[:] = -1
-        super()._improve(None, new)
+        if first == 0 or not self._multiply_rotated(new):
+            super()._improve(None, new)
         kernel.set_limits(
             self._rotation.scale, self._rotation.error, self._values, self._open, self._limits, self._pending
         )
         self._set_front(self._within(_FROM_NOTHING, self._reach))
+
+    def _multiply_rotated(self, new: slice) -> bool:
+        """The same by the leading coordinates alone, which is less to multiply; whether they tell rows apart.
+
+        What they leave open is compared pair by pair. A sample of the rows says how much that is.
+        """
+        if self._half:
+            return False
+        rows = np.flatnonzero(self._open)
+        sample = rows[:: max(1, len(rows) // _TRIED)]
+        settle = self._settling(new)
+        if settle(sample) > _MOST_OPEN * len(sample):
+            return False
+        step = max(64, PRODUCT_BYTES // (4 * len(self._known.keys[new])))
+        for_each(settle, np.split(rows, range(step, len(rows), step)))
+        return True
+
+    def _settling(self, new: slice) -> Callable[[Rows], int]:
+        """What compares rows with some positives by products of rotated points, and counts what those leave open."""
+        assert self._rotation is not None
+        vectors, positives, keys = np.asarray(self._pool.vectors), self._known.vectors[new], self._known.keys[new]
+        points = self._points[: len(self._known)][new]
+        doubled, squares = np.ascontiguousarray(2 * points.T), _kernel.squares(points)
+        slack, scale, error = _kernel.slack_of(self._width), self._rotation.scale, self._rotation.error
+
+        def settle(rows: Rows) -> int:
+            rotated = self._scratch.array("rotated", len(rows), self._width)
+            rotated[:, : kernel.LEAD] = self._lead[:, rows].T
+            rotated[:, kernel.LEAD :] = self._rest[rows]
+            products = self._scratch.array("products", len(rows), len(keys))
+            np.matmul(rotated, doubled, out=products)
+            compared: int = kernel.settle(
+                vectors, rows, products, _kernel.quick_squares(rotated), positives, squares, keys, slack, self._plan,
+                scale, error, self._values, self._sources,
+            )  # fmt: skip
+            return compared
+
+        return settle
 
     def _compare_anew(self, rows: Rows) -> None:
         """Rows that have been compared with no positive: at once where they may be within reach."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from activecover.frontier._compile import compiled
-from activecover.frontier._kernel import squared_distance
+from activecover.frontier._kernel import LANES, any_within, error_bound, smallest, squared_distance
 
 #: Leading coordinates, which decide first.
 LEAD = 8
@@ -218,6 +218,44 @@ def catch_up(
             limit = as_limit(values[row], scale, error)
         limits[row] = limit
         pending[row] = -1
+
+
+@compiled(inline="always")
+def _rounded_up(bound: float) -> Any:
+    return np.float32(bound + 1e-6 * abs(bound))
+
+
+@compiled()
+def settle(
+    vectors: Any, rows: Any, products: Any, row_squares: Any, positives: Any, point_squares: Any, keys: Any,
+    slack: float, plan: Any, scale: float, error: float, values: Any, sources: Any,
+) -> int:  # fmt: skip
+    """Bring rows up to date with new positives by products of rotated points; how many pairs had to be compared.
+
+    ``products[r, j]`` is twice the float32 inner product of row ``rows[r]`` and positive ``j`` in the rotated
+    space, ``row_squares`` and ``point_squares`` are squared lengths there.
+    """
+    scratch = np.empty(plan.shape[0])
+    lanes = np.empty(LANES, np.float32)
+    offsets = point_squares.astype(np.float32)
+    longest = point_squares.max()
+    compared = 0
+    for r in range(rows.shape[0]):
+        row = rows[r]
+        beyond = error_bound(row_squares[r], longest, slack) - row_squares[r]
+        reach = _rounded_up(as_limit(values[row], scale, error) + beyond)
+        if smallest(products, r, offsets, lanes) > reach:
+            continue
+        for start in range(0, keys.shape[0], LANES):
+            stop = min(start + LANES, keys.shape[0])
+            if not any_within(products, r, offsets, start, stop, reach):
+                continue
+            for j in range(start, stop):
+                if offsets[j] - products[r, j] <= reach:
+                    _compare(vectors, row, positives, j, keys[j], plan, scratch, values, sources)
+                    reach = _rounded_up(as_limit(values[row], scale, error) + beyond)
+                    compared += 1
+    return compared
 
 
 @compiled()
