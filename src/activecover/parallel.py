@@ -84,7 +84,7 @@ def one_blas_thread() -> AbstractContextManager[None]:
     return _LIMIT
 
 
-def for_each(work: Callable[[T], None], parts: Sequence[T], *, blas: bool = True) -> None:
+def for_each(work: Callable[[T], object], parts: Sequence[T], *, blas: bool = True) -> None:
     """Run ``work`` on every part, on several threads where there are several parts.
 
     While it runs BLAS is kept to one thread per part; work that needs no BLAS says so and saves that.

@@ -97,3 +97,30 @@ def test_a_guess_that_nobody_confirms_leaves_no_trace():
     ahead.think(Labels.of([1], row, [True], False), held=[])
     assert ahead.propose(60).rows.tolist() == plain.propose(60).rows.tolist()
     ahead.close()
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_what_was_shown_comes_next_though_others_have_told_something_meanwhile(says):
+    """Who sees an item already decides on that one: it must not be changed for another under their fingers."""
+    pool = Pool([[0.0], [1.0], [2.1], [100.0], [100.5]])
+    with Campaign(pool, explore=0, known=["0"], think_ahead=True) as campaign:
+        (item,) = campaign.ask(by="ann")
+        assert {answer: one.id for answer, one in campaign.ahead(item.id).items()} == dict.fromkeys(
+            (True, False, None), "2"
+        )
+        campaign.tell("3", True, by="bob")
+        (following,) = campaign.answer(item.id, True, by="ann", shown="2" if says else None)
+        assert following.id == ("2" if says else "4")
+        # What somebody has is theirs, whatever was shown.
+        assert campaign.ask(by="ann", shown="4") == [following]
+
+
+def test_what_was_shown_is_not_taken_from_who_has_it():
+    pool = Pool(np.random.default_rng(4).normal(size=(80, 3)))
+    with Campaign(pool, explore=0, known=["0"], think_ahead=True) as campaign:
+        (item,) = campaign.ask(by="ann")
+        shown = campaign.ahead(item.id)[None].id
+        taken = {one.id for one in campaign.ask(3, by="bob")}
+        assert shown in taken
+        (following,) = campaign.answer(item.id, False, by="ann", shown=shown)
+        assert following.id not in taken

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from activecover.campaign._certifying import Certifying
 from activecover.campaign._checks import check_person
-from activecover.campaign._items import BLIND, Item
+from activecover.campaign._items import BLIND, Foreseen, Item
 from activecover.errors import InputError, StoreError
 from activecover.frontier import NO_KEY
 from activecover.learners import Proposal
@@ -20,8 +20,10 @@ from activecover.store import Ask, Event, Ready, SharedLog
 class Asking(Certifying):
     """Leases of items to people."""
 
-    def ask(self, k: int = 1, by: str = "me") -> list[Item]:
+    def ask(self, k: int = 1, by: str = "me", *, shown: str | None = None) -> list[Item]:
         """Lease up to ``k`` items to someone; asking again returns the same ones until they are told.
+
+        An item that ``ahead`` has ``shown`` to them already is the first new one, unless somebody has it.
 
         Items set aside (skipped, unsure) come back when nothing else is left. An empty list means that
         the pool is through or that a limit has been reached: :meth:`status` says which.
@@ -30,7 +32,7 @@ class Asking(Certifying):
             raise InputError(f"ask for a number of items from 1, not {k!r}")
         check_person(by)
         with self._turn():
-            items = self._ask_once(int(k), by)
+            items = self._ask_once(int(k), by, shown)
         return self._waited(int(k), by) if items is None else items
 
     def _waited(self, k: int, by: str) -> list[Item]:
@@ -46,12 +48,12 @@ class Asking(Certifying):
             if items is not None:
                 return items
 
-    def _ask_once(self, k: int, by: str) -> list[Item] | None:
+    def _ask_once(self, k: int, by: str, shown: str | None = None) -> list[Item] | None:
         """What someone has, filled up with new items; None where those have to be waited for."""
         self._expire()
         mine = self._with(by)[:k]
         missing = min(k - len(mine), self._allowance())
-        new = self._lease_new(missing, by) if missing > 0 else []
+        new = self._lease_new(missing, by, shown) if missing > 0 else []
         return None if new is None else [self._item(ask) for ask in [*mine, *new]]
 
     def _wait(self, by: str, patience: Patience) -> None:
@@ -76,11 +78,13 @@ class Asking(Certifying):
             mine += [ask for ask in self._ledger.with_state("waiting", "conflict") if by in ask.also]
         return self._not_erased(mine)
 
-    def _lease_new(self, k: int, by: str) -> list[Ask] | None:
+    def _lease_new(self, k: int, by: str, shown: str | None) -> list[Ask] | None:
         """Lease up to ``k`` items that nobody has; None where they have to be waited for."""
         events = self._second_opinions(k, by)
         self._write(events)
         asks = [self._ledger.asks[event["id"]] for event in events]
+        if shown is not None and len(asks) < k:
+            asks += self._lease_shown(shown, by)
         if len(asks) < k:
             proposed = self._lease_proposed(k - len(asks), by)
             if proposed is None and not asks:
@@ -126,6 +130,14 @@ class Asking(Certifying):
             events += self._second_round(k - len(events), by, len(events))
         self._write(events)
         return [self._ledger.asks[event["id"]] for event in events]
+
+    def _lease_shown(self, name: str, by: str) -> list[Ask]:
+        """Lease an item that someone has seen already: one label of somebody else may be missing in its choice."""
+        proposal = self._shown.pop(name, None)
+        if proposal is None or self._is_taken(name) or self._own_brain() is None:
+            return []
+        self._write(self._events_of(proposal, by))
+        return [self._ledger.asks[name]]
 
     def _take_ready(self, log: SharedLog, k: int) -> list[Ready]:
         """Proposals of the brain that are fresh enough: with so many people, each may miss one label of each other."""
@@ -214,7 +226,7 @@ class Asking(Certifying):
         """Find what follows either answer to an item, while a person looks at it."""
         # With several people at work something else comes in between: the thought would be in vain.
         if self._think_ahead and self._brain is not None and self._ledger.active() == 1:
-            self._brain.think(ask, held)
+            self._brain.think(ask, held, self._foreseen)
             self._awaited = self._moment(ask.id, by)
 
     def _moment(self, id: str, by: str) -> tuple[str, str, int, int, int] | None:
@@ -224,6 +236,16 @@ class Asking(Certifying):
         if self._ledger.overlap > 1 or len(self._ledger.groups):
             return None
         return id, by, self._position, self.pool.erasures, len(self.pool)
+
+    def _foreseen(self, proposal: Proposal) -> Foreseen:
+        """What may come next, as people see it; made while someone looks at an item."""
+        row, distance, key = (int(proposal.rows[0]), float(proposal.distances[0]), int(proposal.nearest[0]))
+        nearest = None if key == NO_KEY else self._named(key)
+        source = "explore" if proposal.explored else "learner"
+        name = self.pool.id(row)
+        far = None if np.isnan(distance) else distance
+        others = tuple(self._ledger.groups.others(name))
+        return Foreseen(Item(name, self.pool.content(row), source, far, nearest, others), proposal)
 
     def _item(self, ask: Ask) -> Item:
         row = self.pool.row(ask.id)

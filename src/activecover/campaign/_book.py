@@ -11,7 +11,7 @@ import numpy as np
 from activecover.campaign._brain import Brain
 from activecover.campaign._grouping import erased_duplicates, grouping_of
 from activecover.campaign._mixer import Mixer
-from activecover.learners import Learner
+from activecover.learners import Learner, Proposal
 from activecover.pool import Duplicates, Pool, StoredPool, Vectors
 from activecover.stopping import Assessment, Rule
 from activecover.store import Event, EventLog, Ledger
@@ -56,6 +56,8 @@ class Book:
         self._looked: tuple[int, float] | None = None
         self._lock = threading.RLock()
         self._note: str | None = None
+        #: What was shown ahead of time, by its name.
+        self._shown: dict[str, Proposal] = {}
         #: How far from which positive an item was when it was proposed.
         self._why: dict[str, tuple[float, int]] = {}
         self._brain: Brain | None = None

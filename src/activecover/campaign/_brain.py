@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,21 +66,21 @@ class Brain:
         """What to ask for next."""
         return self.learner.propose(k, held)
 
-    def think(self, ask: Ask, held: npt.NDArray[np.int64]) -> None:
+    def think(self, ask: Ask, held: npt.NDArray[np.int64], prepare: Callable[[Proposal], Any]) -> None:
         """Find what follows either answer to an item; ``held`` are the rows that others hold."""
         if isinstance(self.learner, ThinkAhead):
             row = self._pool.rows([ask.id])
             sampled = np.array([ask.source == "explore"])
-            self.learner.think(Labels(np.array([ask.number]), row, _YES, sampled), held)
+            self.learner.think(Labels(np.array([ask.number]), row, _YES, sampled), held, prepare)
 
-    def thought(self, name: str) -> dict[bool, Proposal]:
-        """What follows either answer to an item, if it was thought of."""
+    def thought(self, name: str) -> dict[bool | None, Any]:
+        """What follows either answer to an item, or none, as it was prepared, if it was thought of."""
         if not isinstance(self.learner, ThinkAhead):
             return {}
         return self.learner.thought(self._pool.row(name))
 
-    def confirm(self, ask: Ask, answer: bool) -> tuple[Proposal, npt.NDArray[np.int64]] | None:
-        """Take in the answer to an item that was thought of: what follows, and which rows others hold."""
+    def confirm(self, ask: Ask, answer: bool) -> tuple[Any, npt.NDArray[np.int64]] | None:
+        """Take in the answer to an item that was thought of: what follows, prepared, and which rows others hold."""
         if not isinstance(self.learner, ThinkAhead):
             return None
         following = self.learner.confirm(self._pool.row(ask.id), answer)

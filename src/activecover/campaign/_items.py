@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from activecover.learners import Proposal
+
 _REASONS = {
     "explore": "drawn at random",
     "insurance": "drawn at random",
@@ -36,6 +38,14 @@ class Item:
             far = "" if self.distance is None else f" (distance {self.distance:.4g})"
             return f"nearest to {self.nearest}{far}"
         return _REASONS.get(self.source, "ranked highest by the learner")
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """An item that may come next, and the proposal that it is of."""
+
+    item: Item
+    proposal: Proposal
 
 
 @dataclass(frozen=True, slots=True)

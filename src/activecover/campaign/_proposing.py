@@ -90,7 +90,10 @@ class Proposing(Book):
 
     def _recorded_nearest(self, name: str) -> str | None:
         """What the log may say of why an item was asked for: nothing, where negatives are to be forgotten."""
-        return None if (self._ledger.created or {}).get("forgets") else self._nearest_of(name)
+        return None if self._forgets() else self._nearest_of(name)
+
+    def _forgets(self) -> bool:
+        return bool((self._ledger.created or {}).get("forgets"))
 
     def _nearest_of(self, name: str) -> str | None:
         """Which positive an item was proposed for, as far as it is known."""

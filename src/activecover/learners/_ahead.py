@@ -18,6 +18,10 @@ _LOOK_SECONDS = 0.002
 _LOOK_TIMES = 2500
 
 
+def _as_it_is(proposal: Proposal) -> Proposal:
+    return proposal
+
+
 class _Worker:
     """A thread that does one thing after the other, and that is cheap to give something to do."""
 
@@ -65,7 +69,10 @@ class _Guess:
     def __init__(self, asked: Labels, held: Rows) -> None:
         self.asked = asked
         self.held = held
-        self.next: dict[bool, Proposal] = {}
+        #: By the answer; None stands for none, when the row is put aside.
+        self.next: dict[bool | None, Proposal] = {}
+        #: The same as the caller wants to have it.
+        self.prepared: dict[bool | None, Any] = {}
         #: Whether exploration goes on, without an answer and with either.
         self.exploring: dict[bool | None, bool] = {}
         #: Whether the learner has been told already that the row is positive.
@@ -137,15 +144,16 @@ class ThinkAhead:
         self._worker = _Worker()
         self._unlabelled = self._erasures = 0
 
-    def think(self, asked: Labels, held: Any) -> None:
+    def think(self, asked: Labels, held: Any, prepare: Callable[[Proposal], Any] = _as_it_is) -> None:
         """Begin to find what follows the answer to one row that was just asked for.
 
-        ``held`` are the rows that will be held when the answer has come.
+        ``held`` are the rows that will be held when the answer has come. What is found goes through ``prepare``,
+        in the thread that thinks.
         """
         before, guess = self._guess, _Guess(asked, np.sort(np.asarray(held, np.int64)) if len(held) else _NOTHING)
         self._unlabelled, self._erasures = self.unlabelled, self.inner.pool_.erasures
         self._guess = guess
-        self._worker.give(lambda: guess.find(lambda: self._think(before, guess)))
+        self._worker.give(lambda: guess.find(lambda: self._think(before, guess, prepare)))
 
     def tell(self, labels: Labels) -> None:
         """Fold in settled labels; one that was thought of costs nothing now."""
@@ -171,16 +179,19 @@ class ThinkAhead:
         rows = np.sort(np.asarray(held, np.int64))
         return self._erasures == self.inner.pool_.erasures and np.array_equal(rows, expected)
 
-    def thought(self, row: int) -> dict[bool, Proposal]:
-        """What follows either answer to a row, as soon as it is found; nothing for a row that is not thought of."""
+    def thought(self, row: int) -> dict[bool | None, Any]:
+        """What follows either answer to a row, and none (None), as it was prepared, as soon as it is found.
+
+        Nothing for a row that is not thought of, and no answer that nothing follows.
+        """
         guess = self._guess
         if guess is None or guess.asked.rows[0] != row or guess.answer is not None:
             return {}
         guess.wait()
-        return dict(guess.next)
+        return dict(guess.prepared)
 
-    def confirm(self, row: int, answer: bool) -> tuple[Proposal, Rows] | None:
-        """Tell the answer to the row that was thought of: what follows it, and the rows that are held then.
+    def confirm(self, row: int, answer: bool) -> tuple[Any, Rows] | None:
+        """Tell the answer to the row that was thought of: what follows it, prepared, and the rows that are held then.
 
         Nothing is told where that row was not thought of, or where nothing follows.
         """
@@ -188,11 +199,11 @@ class ThinkAhead:
         if guess is None or guess.answer is not None or guess.asked.rows[0] != row:
             return None
         guess.wait()
-        if not len(guess.next[answer]) or self._erasures != self.inner.pool_.erasures:
+        if answer not in guess.prepared or self._erasures != self.inner.pool_.erasures:
             return None
         guess.answer = answer
         self._unlabelled -= 1
-        return guess.next[answer], guess.held
+        return guess.prepared[answer], guess.held
 
     def untell(self, rows: Any) -> None:
         """Take labels back."""
@@ -243,15 +254,16 @@ class ThinkAhead:
             self._take_in(guess)
         return self.inner
 
-    def _think(self, before: _Guess | None, guess: _Guess) -> None:
+    def _think(self, before: _Guess | None, guess: _Guess, prepare: Callable[[Proposal], Any]) -> None:
         if before is not None:
             self._take_in(before)
         learner, row = self.inner, guess.asked.rows
         held = np.concatenate([guess.held, row])
         guess.exploring[None] = guess.exploring[False] = learner.exploring(held)
+        guess.next[None] = learner.propose(1, held)
         if learner.negatives == "none" and not learner.ordered:
             # That a row is negative says no more than that it need not be asked for again.
-            guess.next[False] = learner.propose(1, held)
+            guess.next[False] = guess.next[None]
         else:
             learner.tell(guess.labels(False))
             guess.next[False] = learner.propose(1, guess.held)
@@ -261,6 +273,7 @@ class ThinkAhead:
         guess.told = True
         guess.next[True] = learner.propose(1, guess.held)
         guess.exploring[True] = learner.exploring(guess.held)
+        guess.prepared = {answer: prepare(found) for answer, found in guess.next.items() if len(found)}
 
     def _take_in(self, guess: _Guess) -> None:
         """Bring the learner from what was guessed to what turned out."""

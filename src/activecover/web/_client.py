@@ -143,15 +143,15 @@ class RemoteCampaign:
         self.name = name
         self._path = f"/api/campaigns/{quote(name, safe='')}"
 
-    def ask(self, k: int = 1, by: str = "me") -> list[Item]:
-        """Lease up to ``k`` items to someone."""
+    def ask(self, k: int = 1, by: str = "me", *, shown: str | None = None) -> list[Item]:
+        """Lease up to ``k`` items to someone, first one that ``ahead`` has ``shown`` them already."""
         if not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"ask for a number of items from 1, not {k!r}")
-        return _items(self._post("ask", k=int(k), by=by)["items"])
+        return _items(self._post("ask", k=int(k), by=by, shown=shown)["items"])
 
-    def answer(self, id: str, label: Any, by: str = "me", k: int = 1) -> list[Item]:
+    def answer(self, id: str, label: Any, by: str = "me", k: int = 1, *, shown: str | None = None) -> list[Item]:
         """Tell what an item is and ask for the next, in one go."""
-        return _items(self._post("answer", id=id, label=_plain(label), by=by, k=k)["items"])
+        return _items(self._post("answer", id=id, label=_plain(label), by=by, k=k, shown=shown)["items"])
 
     def tell(
         self, ids: str | Sequence[str], labels: Any, by: str = "me", *, change: bool = False, note: str | None = None

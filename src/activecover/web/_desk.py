@@ -51,9 +51,10 @@ class Open:
         self._lock = threading.Lock()
         self._map: PoolMap | None = None
 
-    def ask(self, k: int, by: str) -> list[Item]:
-        """Lease items to someone, and none that another page may be about to show."""
-        items = self.campaign.ask(k, by)
+    def ask(self, k: int, by: str, shown: str | None = None) -> list[Item]:
+        """Lease items to someone, first what their page shows already, and none that another page may show next."""
+        promised = shown if shown is not None and self.promises.are_kept(by, shown) else None
+        items = self.campaign.ask(k, by, shown=promised)
         broken = self.promises.broken_by(by, [item.id for item in items])
         if not broken:
             return items
@@ -63,8 +64,8 @@ class Open:
         self.campaign.release([item.id for item in more if item not in kept], by)
         return kept
 
-    def ahead(self, name: str, by: str) -> dict[bool, Item]:
-        """What comes next for either answer to someone's item, promised to them."""
+    def ahead(self, name: str, by: str) -> dict[bool | None, Item]:
+        """What comes next for either answer to someone's item, or none, promised to them."""
         found = self.campaign.ahead(name)
         self.promises.make(by, [item.id for item in found.values()])
         # Someone may have got one of them before it was promised.

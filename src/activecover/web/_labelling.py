@@ -19,6 +19,7 @@ from activecover.web._routes import RESPONSES, Key, Me, One, TheDesk, Written, a
 router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("annotator")])
 _COOKIE_DAYS = 30
 _MOST_HELD = 100
+_ANSWERS = {True: "yes", False: "no", None: "aside"}
 
 
 @router.get("/me", tags=["server"])
@@ -61,7 +62,7 @@ def list_campaigns(desk: TheDesk) -> dict[str, Any]:
 @router.post("/campaigns/{name}/ask", tags=["label"])
 def ask(one: One, me: Me, body: models.AskBody) -> models.Items:
     """Lease items to someone; asking again returns the same ones until they are told."""
-    return _items(one, me, one.ask(_many(me, body.k), name_of(me, body.by)))
+    return _items(one, me, one.ask(_many(me, body.k), name_of(me, body.by), body.shown))
 
 
 @router.post("/campaigns/{name}/answer", tags=["label"])
@@ -72,7 +73,7 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
     once(
         one.campaign, key, {"asked", "told"}, {body.id: body.label}, lambda: one.campaign.tell(body.id, body.label, by)
     )
-    return _items(one, me, one.ask(_many(me, body.k), by))
+    return _items(one, me, one.ask(_many(me, body.k), by, body.shown))
 
 
 @router.get("/campaigns/{name}/ahead", tags=["label"])
@@ -167,11 +168,7 @@ def _following(one: Open, name: str) -> dict[str, Item]:
         # What someone has besides comes next, whatever the answer.
         waiting = next(item for item in one.ask(2, who) if item.id != name)
         return dict.fromkeys(("yes", "no", "aside"), waiting)
-    found = {"yes" if label else "no": item for label, item in one.ahead(name, who).items()}
-    if found and (aside := one.reader.ahead_of_aside(name)) is not None:
-        one.promises.make(who, [aside.id, *(item.id for item in found.values())])
-        found["aside"] = aside
-    return found
+    return {_ANSWERS[answer]: item for answer, item in one.ahead(name, who).items()}
 
 
 def _items(one: Open, me: Person, found: Sequence[Item]) -> models.Items:

@@ -11,6 +11,7 @@ from activecover.home import Role
 By = Annotated[str, Field(description="Who it is.", max_length=200)]
 #: Passed on as it is: the campaign says in its own words what is no label.
 Label = Annotated[Any, Field(description="Whether the item is positive.", json_schema_extra={"type": "boolean"})]
+Shown = Annotated[str | None, Field(description="An item that `ahead` has shown them: it comes first, if it is free.")]
 Ids = Annotated[str | list[str], Field(description="An id, or several.")]
 
 
@@ -23,6 +24,7 @@ class AskBody(_Body):
 
     k: Annotated[int, Field(ge=-(2**53), le=2**53, description="How many; annotators get 100 at most.")] = 1
     by: By = "me"
+    shown: Shown = None
 
 
 class AnswerBody(_Body):
@@ -32,6 +34,7 @@ class AnswerBody(_Body):
     label: Label
     by: By = "me"
     k: Annotated[int, Field(ge=1, le=2**53)] = 1
+    shown: Shown = None
 
 
 class TellBody(_Body):

@@ -19,6 +19,8 @@ class Promises:
     >>> promises.make("ann", ["a", "b"])
     >>> promises.broken_by("bob", ["b", "c"]), promises.broken_by("ann", ["b"])
     (['b'], [])
+    >>> promises.are_kept("ann", "a"), promises.are_kept("bob", "a")
+    (True, False)
     """
 
     def __init__(self) -> None:
@@ -29,6 +31,12 @@ class Promises:
         """Promise items to someone, instead of those promised before."""
         with self._lock:
             self._made[who] = (time.monotonic() + _KEPT, frozenset(ids))
+
+    def are_kept(self, who: str, name: str) -> bool:
+        """Whether an item is promised to someone."""
+        with self._lock:
+            until, ids = self._made.get(who, (0.0, frozenset()))
+            return until > time.monotonic() and name in ids
 
     def count(self, who: str) -> int:
         """How many items are promised to others."""

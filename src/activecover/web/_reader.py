@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.campaign import Campaign, Item
-from activecover.errors import ActiveCoverError, StoreError
+from activecover.campaign import Campaign
+from activecover.errors import ActiveCoverError
 from activecover.intake import is_picture
 from activecover.pool import Pool
 from activecover.store import Ask, Event, Ledger
@@ -81,21 +81,6 @@ class Reader:
             ledger, _ = self.follow()
             shared = ledger.with_state("waiting", "conflict")
             return sum(ask.by == who for ask in ledger.with_state("leased")) + sum(who in ask.also for ask in shared)
-
-    def ahead_of_aside(self, name: str) -> Item | None:
-        """What probably comes next when an item is put aside; nothing is leased by it."""
-        pool = self.campaign.pool
-        try:
-            found = self.campaign.learner.propose(1, np.union1d(self.held(), pool.rows([name])))
-        except StoreError:
-            return None  # another process runs the learner
-        if not len(found):
-            return None
-        row, far = int(found.rows[0]), float(found.distances[0])
-        source = "explore" if found.explored else "learner"
-        key = int(found.nearest[0])
-        nearest = pool.id(key) if key >= 0 else None
-        return Item(pool.id(row), pool.content(row), source, None if np.isnan(far) else far, nearest)
 
     def counts(self) -> dict[str, int]:
         """How many items are in which state."""

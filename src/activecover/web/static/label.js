@@ -109,20 +109,20 @@ function showOne(root, campaign, who, other) {
     if (what !== "undo" && !current) return;
     const started = performance.now();
     const next = { yes: foreseen.yes, no: foreseen.no, unsure: foreseen.aside, skip: foreseen.aside }[what];
-    pending.push({ what, item: current });
+    pending.push({ what, item: current, shown: next?.id });
     display(next ?? null);
     if (next) requestAnimationFrame(() => window.activecoverLatency.push(performance.now() - started));
     say({ yes: "Yes", no: "No", unsure: "Not sure", skip: "Skipped", undo: "Undone" }[what]);
     work();
   }
 
-  async function send({ what, item }) {
-    if (what === "yes" || what === "no") return post(`${path}/answer`, { id: item.id, label: what === "yes", by: who() });
+  async function send({ what, item, shown }) {
+    if (what === "yes" || what === "no") return post(`${path}/answer`, { id: item.id, label: what === "yes", by: who(), shown });
     if (what === "undo") {
       const { ids } = await post(`${path}/undo`, { count: 1, by: who() });
       if (!ids.length) notice("There is nothing to undo.");
     } else await post(`${path}/${what}`, { ids: item.id, by: who() });
-    return post(`${path}/ask`, { by: who() });
+    return post(`${path}/ask`, { by: who(), shown });
   }
 
   async function work() {
