@@ -21,6 +21,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
+from _undisturbed import undisturbed
 from activecover import Pool
 from activecover.home import Home
 
@@ -84,6 +85,14 @@ async def measure(
         return [taken for times in await asyncio.gather(*everyone) for taken in times]
 
 
+def both(
+    url: str, positive: np.ndarray[tuple[int], np.dtype[np.bool_]], given: argparse.Namespace
+) -> tuple[list[float], list[float]]:
+    """One annotator alone, then all at once."""
+    alone = asyncio.run(measure(url, positive, 1, 4 * given.asks, given.pace / 25))
+    return alone, asyncio.run(measure(url, positive, given.people, given.asks, given.pace))
+
+
 def said(name: str, times: list[float]) -> None:
     """The times of one part, in milliseconds."""
     p50, p99 = 1000 * np.quantile(times, [0.5, 0.99])
@@ -102,10 +111,10 @@ def main() -> int:
         positive = make_home(folder, given.rows)
         process, url = start(folder)
         try:
-            alone = asyncio.run(measure(url, positive, 1, 4 * given.asks, given.pace / 25))
+            (alone, together), share = undisturbed("asks", lambda: both(url, positive, given))
             said("one annotator", alone)
-            together = asyncio.run(measure(url, positive, given.people, given.asks, given.pace))
             said(f"{given.people} annotators", together)
+            print(f"others took {share:.1%} of the processors")
         finally:
             process.terminate()
             process.wait(60)
