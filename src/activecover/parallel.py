@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, TypeVar
@@ -87,12 +88,33 @@ def one_blas_thread() -> AbstractContextManager[None]:
 def for_each(work: Callable[[T], object], parts: Sequence[T], *, blas: bool = True) -> None:
     """Run ``work`` on every part, on several threads where there are several parts.
 
-    While it runs BLAS is kept to one thread per part; work that needs no BLAS says so and saves that.
+    The caller's thread works too, and everyone takes the next part when done with one: where the other processors
+    are busy with something else, nobody waits for them longer than for one part. While it runs BLAS is kept to
+    one thread per part; work that needs no BLAS says so and saves that.
     """
     threads = min(thread_count(), len(parts))
     if threads < 2:
         for part in parts:
             work(part)
         return
+    waiting = deque(parts)
+
+    def work_off() -> None:
+        while waiting:
+            try:
+                part = waiting.popleft()
+            except IndexError:
+                return
+            work(part)
+
     with one_blas_thread() if blas else nullcontext():
-        list(_executor(os.getpid(), threads).map(work, parts))
+        helpers = [_executor(os.getpid(), threads).submit(work_off) for _ in range(threads - 1)]
+        try:
+            work_off()
+        finally:
+            # Where one went wrong, no other part is begun.
+            waiting.clear()
+            begun = [helper for helper in helpers if not helper.cancel()]
+            wait(begun)
+        for helper in begun:
+            helper.result()

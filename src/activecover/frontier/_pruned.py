@@ -27,7 +27,10 @@ MOST_SCANS = 24
 #: How many rows to have within reach, roughly, and when there are too many.
 _FRONT = 1024
 _CROWD = 16 * _FRONT
-_ROOM = 1 << 16
+_ROOM = 1 << 14
+#: A scan is cut into so many parts per thread, none of less than so many rows: who is done early takes another.
+_PARTS = 4
+_LEAST_ROWS = 1 << 14
 #: Rows to try the leading coordinates on, and how many pairs per row they may leave open.
 _TRIED = 256
 _MOST_OPEN = 16
@@ -117,7 +120,7 @@ class PrunedFrontier(ExactFrontier):
         self._front = np.zeros(0, np.int64)
         #: How many rows were asked for last.
         self._wanted = 1
-        self._entered = np.empty((thread_count(), _ROOM), np.int64)
+        self._entered = np.empty((_PARTS * thread_count(), _ROOM), np.int64)
         super().__init__(pool)
 
     @one_at_a_time
@@ -271,8 +274,8 @@ class PrunedFrontier(ExactFrontier):
         """Compare all rows with one positive, lazily."""
         vectors, known, total = np.asarray(self._pool.vectors), self._known, len(self._open)
         point, key = self._points[place], int(known.keys[place])
-        step = -(-total // len(self._entered))
-        counts = [0] * len(self._entered)
+        step = max(_LEAST_ROWS, -(-total // len(self._entered)))
+        counts = [0] * -(-total // step)
         scan = kernel.scan_half if self._half else kernel.scan
 
         def work(turn: int) -> None:

@@ -16,7 +16,7 @@ Vectors = Any
 
 #: Squares and sums of values up to this size stay far inside float32's range in every filter.
 LARGEST_VALUE = 1e15
-_BLOCK_BYTES = 1 << 24
+_BLOCK_BYTES = 1 << 21
 
 
 class Matrix(ABC):

@@ -20,6 +20,8 @@ from activecover.pool._sparse import SparseMatrix
 Metric = Literal["euclidean", "cosine", "jaccard"]
 METRICS: tuple[str, ...] = get_args(Metric)
 
+_HASHED_IDS = 1 << 16
+
 
 class Pool:
     """Items that may be positive: ids, vectors, a metric, and contents to show.
@@ -229,7 +231,10 @@ class Pool:
         names = hashlib.blake2b(digest_size=16)
         names.update(f"{self.metric}:{self.dimensions}:{count}\n".encode())
         names.update(self.origin.tobytes())
-        names.update("\0".join(self.ids[:count]).encode())
+        for start in range(0, count, _HASHED_IDS):
+            # As one text with zeros between the ids, of which no more than a part is ever there.
+            part = "\0".join(map(self.id, range(start, min(start + _HASHED_IDS, count))))
+            names.update(f"\0{part}".encode() if start else part.encode())
         return {"ids": names.hexdigest(), "vectors": self._digest(self._matrix.vectors, count)}
 
     def digest(self, encoded: Vectors) -> str:
