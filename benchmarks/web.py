@@ -111,7 +111,7 @@ def main() -> int:
         positive = make_home(folder, given.rows)
         process, url = start(folder)
         try:
-            (alone, together), share = undisturbed("asks", lambda: both(url, positive, given))
+            (alone, together), share = undisturbed("asks", lambda: both(url, positive, given), tries=2)
             said("one annotator", alone)
             said(f"{given.people} annotators", together)
             print(f"others took {share:.1%} of the processors")
