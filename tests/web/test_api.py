@@ -219,6 +219,7 @@ def test_progress_and_map(http):
     assert len(data["labels"]) == len(data["recent"])
     assert {person["who"] for person in data["people"]} >= {"zoe"}
     assert data["bound"] is None or 0 <= data["bound"]["recall_lower"] <= 1
+    assert http.get("/api/campaigns/mail/map", params={"by": "magic"}).status_code == 422
     points = http.get("/api/campaigns/mail/map").content
     count = int(np.frombuffer(points[:4], "<u4")[0])
     assert count == 120

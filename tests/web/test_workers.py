@@ -14,7 +14,9 @@ from activecover.web import Client
 
 def processes_of(server):
     """The processes that serve, by what each says of itself."""
-    return [child for child in psutil.Process(server.process.pid).children() if "spawn_main" in " ".join(child.cmdline())]
+    return [
+        child for child in psutil.Process(server.process.pid).children() if "spawn_main" in " ".join(child.cmdline())
+    ]
 
 
 def test_several_processes_share_a_campaign_and_one_may_die(postgres, tmp_path):

@@ -17,7 +17,7 @@ from activecover.errors import InputError, StoreError
 from activecover.home import Home
 from activecover.intake import choose_embedding, is_picture, read_table
 from activecover.intake._table import as_text
-from activecover.web._map import PoolMap
+from activecover.web._map import PoolMap, Way
 from activecover.web._problems import Problem, missing
 from activecover.web._promises import Promises
 from activecover.web._reader import Reader
@@ -49,7 +49,7 @@ class Open:
         self.reader = Reader(campaign)
         self.promises = Promises()
         self._lock = threading.Lock()
-        self._map: PoolMap | None = None
+        self._maps: dict[Way, PoolMap] = {}
 
     def ask(self, k: int, by: str, shown: str | None = None) -> list[Item]:
         """Lease items to someone, first what their page shows already, and none that another page may show next."""
@@ -71,13 +71,12 @@ class Open:
         # Someone may have got one of them before it was promised.
         return found if found and not self.reader.taken(item.id for item in found.values()) else {}
 
-    @property
-    def map(self) -> PoolMap:
+    def map(self, by: Way) -> PoolMap:
         """The pool in two dimensions; found when first looked at."""
         with self._lock:
-            if self._map is None:
-                self._map = PoolMap(self.campaign.pool)
-            return self._map
+            if by not in self._maps:
+                self._maps[by] = PoolMap(self.campaign.pool, by)
+            return self._maps[by]
 
 
 class Desk:

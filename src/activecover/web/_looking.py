@@ -19,6 +19,7 @@ from activecover.home import export_labels
 from activecover.store import Ask
 from activecover.web import _models as models
 from activecover.web._desk import Desk, Open
+from activecover.web._map import Way
 from activecover.web._reader import finite
 from activecover.web._routes import (
     RESPONSES,
@@ -196,15 +197,15 @@ def export(
 
 
 @router.get("/campaigns/{name}/map", tags=["look"], response_class=Response)
-def map_points(one: One) -> Response:
+def map_points(one: One, by: Way = "pca") -> Response:
     """The pool in two dimensions: a count (uint32), rows (uint32 each), places (float32 pairs)."""
-    return Response(one.map.bytes(), media_type="application/octet-stream")
+    return Response(one.map(by).bytes(), media_type="application/octet-stream")
 
 
 @router.get("/campaigns/{name}/map/states", tags=["look"], responses=UNCHANGED)
-def map_states(one: One, request: Request, response: Response) -> Any:
+def map_states(one: One, request: Request, response: Response, by: Way = "pca") -> Any:
     """What was asked for and what would be next, each with its place on the map."""
-    return fresh(one, request, response, lambda: _map_states(one))
+    return fresh(one, request, response, lambda: _map_states(one, by))
 
 
 # -- inside -------------------------------------------------------------------------------------------
@@ -253,13 +254,13 @@ def _next_rows(one: Open) -> list[int]:
     return rows
 
 
-def _map_states(one: Open) -> dict[str, Any]:
+def _map_states(one: Open, by: Way) -> dict[str, Any]:
     pairs = one.reader.map_states()
     pairs += [(row, "frontier") for row in _next_rows(one)]
     gone = one.campaign.pool.withdrawn
     pairs = [(row, state) for row, state in pairs if not gone[row]]
     rows = [row for row, _ in pairs]
-    places = one.map.place(rows)
+    places = one.map(by).place(rows)
     return {
         "rows": rows,
         "states": [state for _, state in pairs],

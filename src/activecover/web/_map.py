@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from activecover.extras import require
 from activecover.pool import Pool, blocks
 
 #: More points than this are not drawn; those are drawn at random, and what was asked for is always shown.
 MOST_POINTS = 100_000
 _FITTED = 4_000
+_BLOCK_BYTES = 1 << 26
+
+#: With fewer rows there are no neighbourhoods to keep together.
+_FEWEST_NEIGHBOURS = 15
 
 Floats = npt.NDArray[np.float32]
+#: How a pool is brought into two dimensions.
+Way = Literal["pca", "umap"]
 
 
 class PoolMap:
-    """The first two principal components of a pool, found once.
+    """A pool in two dimensions, found once from a sample: its first two principal components, or by UMAP.
 
     Rows are asked for by number, so that what lies outside the sample that is drawn can be placed too.
+
+    Parameters
+    ----------
+    pool : Pool
+        The rows.
+    by : {"pca", "umap"}
+        UMAP keeps neighbours together, takes much longer, and needs its extra.
+    seed : int
+        Of the sample, and of UMAP.
 
     Examples
     --------
@@ -28,18 +45,21 @@ class PoolMap:
     [1.0, 0.0, 1.0]
     """
 
-    def __init__(self, pool: Pool, seed: int = 0) -> None:
+    def __init__(self, pool: Pool, by: Way = "pca", seed: int = 0) -> None:
         self._pool = pool
         random = np.random.default_rng(seed)
         there = np.flatnonzero(~pool.withdrawn)
         sample = np.sort(random.choice(there, min(len(there), _FITTED), replace=False))
-        vectors = self._dense(sample)
-        self._middle = vectors.mean(axis=0) if len(vectors) else np.zeros(pool.dimensions)
-        self._axes = _directions(vectors - self._middle)
+        if by == "umap" and len(sample) > _FEWEST_NEIGHBOURS:
+            self._flat = _neighbourly(self._dense(sample), pool.metric, seed)
+        else:
+            self._flat = _principal(self._dense(sample))
         self.rows = (
             there if len(there) <= MOST_POINTS else np.sort(random.choice(there, MOST_POINTS, replace=False))
         ).astype(np.uint32)
         raw = self._project(self.rows)
+        self._placed = np.full((len(pool), 2), np.nan)
+        self._placed[self.rows] = raw
         # Both directions share one scale; a few points far out may leave the square.
         self._centre = np.median(raw, axis=0) if len(raw) else np.zeros(2)
         spread = np.quantile(np.abs(raw - self._centre), 0.998) if len(raw) else 1.0
@@ -47,8 +67,15 @@ class PoolMap:
         self.points: Floats = self._scaled(raw)
 
     def place(self, rows: Any) -> Floats:
-        """Where some rows lie."""
-        return self._scaled(self._project(np.asarray(rows, np.int64)))
+        """Where some rows lie; each is looked for once."""
+        wanted = np.asarray(rows, np.int64)
+        if len(self._placed) < len(self._pool):
+            more = np.full((len(self._pool) - len(self._placed), 2), np.nan)
+            self._placed = np.concatenate([self._placed, more])
+        new = np.unique(wanted[np.isnan(self._placed[wanted, 0])])
+        if len(new):
+            self._placed[new] = self._project(new)
+        return self._scaled(self._placed[wanted])
 
     def bytes(self) -> bytes:
         """For the page: the number of points, their rows, their places, all little-endian."""
@@ -60,8 +87,8 @@ class PoolMap:
 
     def _project(self, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         found = np.empty((len(rows), 2))
-        for block in blocks(len(rows), 8 * self._pool.dimensions):
-            found[block] = (self._dense(rows[block]) - self._middle) @ self._axes
+        for block in blocks(len(rows), 8 * self._pool.dimensions, _BLOCK_BYTES):
+            found[block] = self._flat(self._dense(rows[block]))
         return found
 
     def _dense(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -71,6 +98,22 @@ class PoolMap:
         elif self._pool.kind == "bits":
             taken = np.unpackbits(np.ascontiguousarray(taken).view(np.uint8), axis=1)
         return np.nan_to_num(np.asarray(taken, np.float64))
+
+
+def _principal(vectors: npt.NDArray[Any]) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
+    """What projects on the first two principal components of some vectors."""
+    middle = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1])
+    axes = _directions(vectors - middle)
+    return lambda others: np.asarray((others - middle) @ axes)
+
+
+def _neighbourly(vectors: npt.NDArray[Any], metric: str, seed: int) -> Callable[[npt.NDArray[Any]], npt.NDArray[Any]]:
+    """What places vectors by their neighbours among some."""
+    umap = require("umap", extra="umap", purpose="maps by UMAP")
+    # With a seed it runs on one thread in any case.
+    model = umap.UMAP(n_components=2, n_neighbors=_FEWEST_NEIGHBOURS, metric=metric, random_state=seed, n_jobs=1)
+    model.fit(vectors)
+    return lambda others: np.asarray(model.transform(others)) if len(others) else np.zeros((0, 2))
 
 
 def _directions(centred: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

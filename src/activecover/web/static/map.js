@@ -10,8 +10,10 @@ export function show(root, { campaign }) {
   const canvas = h("canvas", { tabindex: "0", role: "img", "aria-label": "Map of the pool" });
   const tip = h("div", { class: "tip", hidden: true });
   const words = h("p", { class: "soft small" }, "Loading …");
+  const way = h("select", { "aria-label": "How the pool is brought into two dimensions", onchange: () => load() },
+    h("option", { value: "pca" }, "Principal components"), h("option", { value: "umap" }, "UMAP: neighbours together"));
   root.replaceChildren(
-    h("h1", {}, "Map"),
+    h("div", { class: "row spread" }, h("h1", {}, "Map"), way),
     h("div", { class: "legend" }, [["open", "open"], ...LAYERS].map(([kind, name]) => h("span", {}, h("i", { class: `i-${kind}` }), name))),
     h("div", { class: "map sheet" }, canvas, tip), words);
 
@@ -160,28 +162,36 @@ export function show(root, { campaign }) {
   const resized = new ResizeObserver(fit);
   resized.observe(canvas);
 
-  (async () => {
+  async function load() {
+    const by = way.value;
+    stop();
+    words.textContent = "Loading …";
     try {
-      const data = await (await fetchFrom(`${path}/map`)).arrayBuffer();
-      if (ended) return;
+      const data = await (await fetchFrom(`${path}/map?by=${by}`)).arrayBuffer();
+      if (ended || by !== way.value) return;
       const count = new DataView(data).getUint32(0, true);
       rows = new Uint32Array(data, 4, count);
       places = new Float32Array(data, 4 + 4 * count, 2 * count);
       index();
       redraw();
-      stop = watch(`${path}/map/states`, (states) => {
+      stop = watch(`${path}/map/states?by=${by}`, (states) => {
         asked = states;
         index();
         const counted = (kind) => states.states.filter((state) => (KIND[state] ?? state) === kind).length;
         const text = `${number(count)} points; ${number(counted("positive"))} positive, ${number(counted("negative"))} negative`;
-        words.textContent = `${text}. First two principal components. Wheel or + and - to zoom, drag or arrows to move, 0 for all.`;
+        words.textContent = `${text}. ${by === "pca" ? "First two principal components." : "By UMAP."} Wheel or + and - to zoom, drag or arrows to move, 0 for all.`;
         canvas.setAttribute("aria-label", `Map of the pool: ${text}`);
         redraw();
       }, 3);
     } catch (wrong) {
       notice(wrong.message);
+      if (by === "umap" && !ended) {
+        way.value = "pca";
+        load();
+      }
     }
-  })();
+  }
+  load();
   return () => {
     ended = true;
     stop();
