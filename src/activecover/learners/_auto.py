@@ -143,9 +143,8 @@ class Auto(Learner):
         self.rules_: list[Learner] = []
         for name in self.names_:
             self.rules_.append(self._begun(name))
-        self._credits: list[Credits] = []
-        self._outcomes: list[npt.NDArray[np.bool_]] = []
-        self._asked = 0
+        self._history = _History(len(self.names_))
+        self._asked = self._numbered = 0
         self._tops: list[Rows] | None = None
         self._renewal = 0
         self._standing: Yields | None = None
@@ -211,6 +210,7 @@ class Auto(Learner):
             for rule in self.rules_:
                 rule.tell(part)
             at = stop
+        self._numbered += int((labels.numbers >= 0).sum())
 
     def _room(self) -> int:
         """How many labels may follow until the rules are ranked again; they are, if that is now."""
@@ -236,8 +236,7 @@ class Auto(Learner):
         else:
             assert self._tops is not None
             credits = np.stack([np.isin(labels.rows, top) for top in self._tops], axis=1)
-        self._credits.append(credits)
-        self._outcomes.append(labels.positive)
+        self._history.add(credits, labels.positive)
         self._since.update(dict.fromkeys(labels.rows.tolist()))
         self._asked += len(labels)
 
@@ -250,9 +249,8 @@ class Auto(Learner):
             return
         # The rules were ranked before the first of these labels, so that nothing else depends on them.
         kept = ~np.isin(np.array(recent, np.int64), gone.rows)
-        credits, outcomes = np.concatenate(self._credits), np.concatenate(self._outcomes)
-        stays = np.concatenate([np.ones(len(outcomes) - len(recent), bool), kept])
-        self._credits, self._outcomes = [credits[stays]], [outcomes[stays]]
+        self._history.keep_of_last(kept)
+        self._numbered -= int((gone.numbers >= 0).sum())
         self._since = {row: None for row, keep in zip(recent, kept.tolist(), strict=True) if keep}
         self._asked -= len(gone)
         for rule in self.rules_:
@@ -269,7 +267,7 @@ class Auto(Learner):
         """The mean yield of each rule, and how many labels it rests on."""
         labels, found = np.full(len(self.rules_), PRIOR_LABELS), PRIOR_LABELS * self._expected
         if self._asked:
-            credits, outcomes = np.concatenate(self._credits), np.concatenate(self._outcomes)
+            credits, outcomes = self._history.credits, self._history.outcomes
             age = np.arange(len(outcomes))[::-1]
             weights = np.exp(-age / (LEAST_MEMORY + MEMORY * len(outcomes)))
             labels = labels + weights @ credits
@@ -309,8 +307,39 @@ class Auto(Learner):
 
     def _rank(self, k: int, free: FreeRows) -> Proposal:
         self._follow()
-        first = sum(number >= 0 for number, _, _ in self._told.values()) + len(free.held)
+        first = self._numbered + len(free.held)
         return _Interleaved(self, free, k).take(self._draw(np.arange(first, first + k), self._valid_standing()))
+
+
+class _History:
+    """Which rules had the credit for each question, and what came of it, in arrays that grow in place."""
+
+    def __init__(self, rules: int) -> None:
+        self._credits = np.zeros((64, rules), bool)
+        self._outcomes = np.zeros(64, bool)
+        self._count = 0
+
+    @property
+    def credits(self) -> Credits:
+        return self._credits[: self._count]
+
+    @property
+    def outcomes(self) -> npt.NDArray[np.bool_]:
+        return self._outcomes[: self._count]
+
+    def add(self, credits: Credits, outcomes: npt.NDArray[np.bool_]) -> None:
+        first, self._count = self._count, self._count + len(outcomes)
+        while len(self._outcomes) < self._count:
+            self._credits = np.concatenate([self._credits, np.zeros_like(self._credits)])
+            self._outcomes = np.concatenate([self._outcomes, np.zeros_like(self._outcomes)])
+        self._credits[first : self._count], self._outcomes[first : self._count] = credits, outcomes
+
+    def keep_of_last(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Of the last questions, as many as there are answers here, keep some."""
+        first = self._count - len(kept)
+        credits, outcomes = self.credits[first:][kept], self.outcomes[first:][kept]
+        self._count = first
+        self.add(credits, outcomes)
 
 
 class _Interleaved:

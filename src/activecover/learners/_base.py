@@ -125,7 +125,7 @@ class Learner(ABC):
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.closed_):
             raise InputError(f"a row lies outside the pool of {len(self.closed_)} rows: extend the learner first")
         again = [row for row in rows.tolist() if row in self._told]
-        if again or len(np.unique(rows)) != len(rows):
+        if again or (len(rows) > 1 and len(np.unique(rows)) != len(rows)):
             raise InputError(f"row {again[0] if again else rows[0]} is settled already: untell it first")
         for number, row, positive, sampled in zip(
             labels.numbers.tolist(), rows.tolist(), labels.positive.tolist(), labels.sampled.tolist(), strict=True

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.frontier import BitFrontier, ExactFrontier, Nearest, SparseFrontier, unpacked
+from activecover.frontier import BitFrontier, ExactFrontier, Nearest, SparseFrontier
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows, ranked
 from activecover.learners._explore import FreeRows
-from activecover.pool import Pool, Vectors, blocks
+from activecover.pool import Pool
 
 Scores = npt.NDArray[np.float64]
 Scan = ExactFrontier | SparseFrontier | BitFrontier
@@ -217,27 +217,3 @@ def highest(scores: Scores, k: int) -> Rows:
     places = np.concatenate([above, np.flatnonzero(scores == least)[: k - len(above)]])
     chosen: Rows = places[np.lexsort((places, -scores[places]))]
     return chosen
-
-
-def vectors_of(pool: Pool, rows: Rows) -> Vectors:
-    """Some rows as numbers to calculate with: float64, sparse where the pool is."""
-    return unpacked(pool, rows).astype(np.float64) if pool.kind == "bits" else pool.take(rows).astype(np.float64)
-
-
-def outside_vectors(pool: Pool, encoded: Vectors) -> Vectors:
-    """The same for encoded vectors from outside the pool."""
-    if pool.kind == "bits":
-        return np.unpackbits(np.ascontiguousarray(encoded).view(np.uint8), axis=1, count=pool.dimensions).astype(float)
-    return encoded.astype(np.float64)
-
-
-def in_blocks(pool: Pool, rows: Rows) -> list[Rows]:
-    """Rows in parts of which the vectors fit into memory as numbers."""
-    width = pool.dimensions if pool.kind != "sparse" else 2 * pool.vectors.nnz // max(1, len(pool)) + 1
-    return [rows[block] for block in blocks(len(rows), 8 * width)]
-
-
-def projected(pool: Pool, rows: Rows, weights: npt.NDArray[np.float64]) -> Scores:
-    """The product of some rows' vectors with one vector."""
-    parts = [np.asarray(vectors_of(pool, part) @ weights, np.float64) for part in in_blocks(pool, rows)]
-    return np.concatenate(parts) if parts else np.zeros(0)

@@ -13,7 +13,15 @@ from scipy import sparse
 
 from activecover.errors import NotAvailable
 from activecover.learners._base import Learner, Rows
-from activecover.learners._by_score import MarkedScore, Scores, in_blocks, outside_vectors, vectors_of
+from activecover.learners._by_score import MarkedScore, Scores
+from activecover.learners._products import (
+    compressed,
+    compressed_bits,
+    in_blocks,
+    outside_vectors,
+    projected,
+    vectors_of,
+)
 from activecover.parallel import one_blas_thread
 
 #: ASReview's choice for text, which served well on other pools too.
@@ -61,32 +69,46 @@ class ClassifierLearner(MarkedScore):
         positive = self._marks.values[known] == 1
         if positive.all():
             raise NotAvailable("no negative is known: a classifier needs one; rows are asked for at random")
-        inside, outside = vectors_of(self.pool_, known), outside_vectors(self.pool_, self.outside_)
-        stack = sparse.vstack if self.pool_.kind == "sparse" else np.concatenate
-        truth = np.concatenate([positive, np.ones(outside.shape[0], bool)])
+        truth = np.concatenate([positive, np.ones(self.outside_.shape[0], bool)])
         with self._threads(len(known)), warnings.catch_warnings():
             # A fit that has not converged still ranks; there is one at every label.
             warnings.simplefilter("ignore")
-            fitted = self._fitted(_plain(stack([inside, outside])), truth)
-            parts = [_score(fitted, _plain(vectors_of(self.pool_, part))) for part in in_blocks(self.pool_, rows)]
-        scores = np.concatenate(parts) if parts else np.zeros(0)
+            scores = self._predicted(self._fitted(self._examples(known), truth), rows)
         return np.nan_to_num(scores, nan=-np.finfo(float).max)
+
+    def _examples(self, known: Rows) -> Any:
+        """The vectors of the labelled rows, and after them those from outside."""
+        inside, outside = vectors_of(self.pool_, known), outside_vectors(self.pool_, self.outside_)
+        return (
+            compressed(sparse.vstack([inside, outside]))
+            if self.pool_.kind == "sparse"
+            else np.concatenate([inside, outside])
+        )
+
+    def _predicted(self, fitted: Any, rows: Rows) -> Scores:
+        parts = [vectors_of(self.pool_, part) for part in in_blocks(self.pool_, rows)]
+        scores = [_score(fitted, compressed(part) if self.pool_.kind == "sparse" else part) for part in parts]
+        return np.concatenate(scores) if scores else np.zeros(0)
 
     def _threads(self, labels: int) -> AbstractContextManager[None]:
         # For a small fit, setting the number of threads would take longer than the fit.
         return one_blas_thread() if labels * self.pool_.dimensions > _SMALL_FIT else nullcontext()
 
     def _fitted(self, vectors: Any, truth: npt.NDArray[np.bool_]) -> Any:
-        from sklearn.base import clone
-
-        estimator = clone(self.estimator)
-        if "random_state" in estimator.get_params():
-            estimator.set_params(random_state=self.seed_ % 2**32)
+        estimator = self._unfitted()
         try:
             return estimator.fit(vectors, truth.astype(np.int64))
         except (ValueError, np.linalg.LinAlgError) as reason:
             name, line = type(estimator).__name__, str(reason).splitlines()[0]
             raise NotAvailable(f"{name} cannot be fitted to {len(truth)} labels: {line}") from reason
+
+    def _unfitted(self) -> Any:
+        from sklearn.base import clone
+
+        estimator = clone(self.estimator)
+        if "random_state" in estimator.get_params():
+            estimator.set_params(random_state=self.seed_ % 2**32)
+        return estimator
 
 
 class BalancedRidge:
@@ -94,10 +116,6 @@ class BalancedRidge:
 
     The answer is in closed form, which is what makes a refit per label bearable on many dense rows.
     """
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """It has no parameters; as scikit-learn's clone wants it."""
-        return {}
 
     def fit(self, vectors: npt.NDArray[np.float64], truth: npt.NDArray[np.int64]) -> BalancedRidge:
         """Find the weights."""
@@ -132,13 +150,35 @@ class Linear(ClassifierLearner):
 
     def _reset(self) -> None:
         super()._reset()
-        self.estimator = BalancedRidge() if self.pool_.kind == "dense" else _svm()
+        self.estimator = self._unfitted()
+
+    def _unfitted(self) -> Any:
+        # Made rather than cloned: that would take longer than the fit.
+        return BalancedRidge() if self.pool_.kind == "dense" else _svm(self.seed_ % 2**32)
+
+    def _examples(self, known: Rows) -> Any:
+        if self.pool_.kind != "bits":
+            return super()._examples(known)
+        outside = compressed(outside_vectors(self.pool_, self.outside_))
+        return compressed(sparse.vstack([compressed_bits(self.pool_, known), outside]))
+
+    def _fitted(self, vectors: Any, truth: npt.NDArray[np.bool_]) -> Any:
+        from sklearn import config_context
+
+        # Checking what is known to be right would take longer than the fit.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            return super()._fitted(vectors, truth)
+
+    def _predicted(self, fitted: Any, rows: Rows) -> Scores:
+        if self.pool_.kind == "dense":
+            return super()._predicted(fitted, rows)
+        return projected(self.pool_, rows, fitted.coef_[0]) + fitted.intercept_[0]
 
 
-def _svm() -> Any:
+def _svm(seed: int) -> Any:
     from sklearn.svm import LinearSVC
 
-    return LinearSVC(C=SVM_C, class_weight="balanced", dual=True)
+    return LinearSVC(C=SVM_C, class_weight="balanced", dual=True, random_state=seed)
 
 
 def logistic(explore: int | Sequence[int] = 100) -> Learner:
@@ -146,11 +186,6 @@ def logistic(explore: int | Sequence[int] = 100) -> Learner:
     from sklearn.linear_model import LogisticRegression
 
     return ClassifierLearner(LogisticRegression(class_weight="balanced", max_iter=200), explore)
-
-
-def _plain(vectors: Any) -> Any:
-    """As every version of scikit-learn takes it."""
-    return vectors if isinstance(vectors, np.ndarray) else sparse.csr_matrix(vectors)
 
 
 def _score(fitted: Any, vectors: Any) -> Scores:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from activecover.learners._base import Rows
-from activecover.learners._by_score import MarkedScore, Scores, in_blocks, outside_vectors, projected, vectors_of
+from activecover.learners._by_score import MarkedScore, Scores
+from activecover.learners._products import outside_vectors, projected, summed
 
 
 class Rocchio(MarkedScore):
@@ -44,14 +44,8 @@ class Rocchio(MarkedScore):
     def _scores(self, rows: Rows) -> Scores:
         positives, negatives = self._marks.positives(), self._marks.negatives()
         outside = outside_vectors(self.pool_, self.outside_)
-        towards = self._sum(positives) + np.asarray(outside.sum(axis=0)).ravel()
+        towards = summed(self.pool_, positives) + np.asarray(outside.sum(axis=0)).ravel()
         weights = towards / (len(positives) + outside.shape[0])
         if len(negatives):
-            weights -= self._sum(negatives) / len(negatives)
+            weights -= summed(self.pool_, negatives) / len(negatives)
         return projected(self.pool_, rows, weights)
-
-    def _sum(self, rows: Rows) -> npt.NDArray[np.float64]:
-        total = np.zeros(self.pool_.dimensions)
-        for part in in_blocks(self.pool_, rows):
-            total += np.asarray(vectors_of(self.pool_, part).sum(axis=0)).ravel()
-        return total
