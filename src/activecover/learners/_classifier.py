@@ -172,7 +172,7 @@ class Linear(ClassifierLearner):
     def _predicted(self, fitted: Any, rows: Rows) -> Scores:
         if self.pool_.kind == "dense":
             return super()._predicted(fitted, rows)
-        return projected(self.pool_, rows, fitted.coef_[0]) + fitted.intercept_[0]
+        return projected(self.pool_, rows, fitted.coef_[0]) + float(fitted.intercept_[0])
 
 
 def _svm(seed: int) -> Any:
