@@ -264,15 +264,21 @@ class Auto(Learner):
         return dict(zip(self.names_, means.tolist(), strict=True))
 
     def _yields(self) -> Yields:
-        """The mean yield of each rule, and how many labels it rests on."""
-        labels, found = np.full(len(self.rules_), PRIOR_LABELS), PRIOR_LABELS * self._expected
-        if self._asked:
-            credits, outcomes = self._history.credits, self._history.outcomes
-            age = np.arange(len(outcomes))[::-1]
-            weights = np.exp(-age / (LEAST_MEMORY + MEMORY * len(outcomes)))
-            labels = labels + weights @ credits
-            found = found + (weights * outcomes) @ credits
-        return found / labels, labels
+        """The mean yield of each rule, and how many labels it rests on.
+
+        What is expected of a rule falls with the yield of all questions lately: when positives have become rare, a
+        rule that has not been asked for long would else seem better than those that have.
+        """
+        labels = np.full(len(self.rules_), PRIOR_LABELS)
+        if not self._asked:
+            return self._expected.copy(), labels
+        credits, outcomes = self._history.credits, self._history.outcomes
+        age = np.arange(len(outcomes))[::-1]
+        weights = np.exp(-age / (LEAST_MEMORY + MEMORY * len(outcomes)))
+        found, best = weights * outcomes, self._expected.max()
+        overall = (PRIOR_LABELS * best + found.sum()) / (PRIOR_LABELS + weights.sum())
+        expected, labels = self._expected * min(1.0, overall / best), labels + weights @ credits
+        return (PRIOR_LABELS * expected + found @ credits) / labels, labels
 
     def _valid_standing(self) -> Yields:
         """The yields that decide.

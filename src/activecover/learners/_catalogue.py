@@ -104,12 +104,13 @@ _PAST_THE_PAPER: list[Entry[Learner]] = [
     Entry("linear", Linear, "a linear model, refit on all labels", code="LM", negatives="all"),
     Entry("logistic", logistic, "logistic regression, refit on all labels", code="LR", negatives="all"),
     Entry("ens", EfficientSearch, "efficient nonmyopic search; small pools", code="ENS", negatives="all"),
-    Entry("auto", Auto, "a portfolio: rules share the questions by their yield", code="AU", negatives="all"),
+    Entry("auto", Auto, "a portfolio: rules share the questions by their yield", "AU", version=2, negatives="all"),
     Entry(
         "auto-positives",
         partial(Auto, positives_only=True),
         "the portfolio of rules that learn from positives alone",
         code="AP",
+        version=2,
         negatives="none",
     ),
 ]
