@@ -5,14 +5,16 @@ proposal and the telling. All rules are told the same rows, those that explore-c
 work on the same labels. The neighbour graph is made before and timed on its own; above its limit (and with
 it the rules that need it) only the others are measured.
 
-    python benchmarks/learners.py [--rows 100000] [--dimensions 50] [--batches 2] [--full]
+    python benchmarks/learners.py [--rows 100000] [--dimensions 50] [--batches 2] [--full] [--out FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -27,6 +29,7 @@ RULES = [
     "contrast", "linear", "auto-positives", "auto",
 ]  # fmt: skip
 SAMPLE = 100
+OUT = Path(__file__).resolve().parents[1] / "results" / "learner-cost.csv"
 
 
 def begin(name: str, pool: Pool, first: Labels) -> Learner:
@@ -42,20 +45,35 @@ def main() -> int:
     parser.add_argument("--batches", type=int, default=2)
     parser.add_argument("--full", action="store_true", help="1,000,000 rows as well")
     parser.add_argument("--rules", default=",".join(RULES))
+    parser.add_argument("--out", type=Path, default=OUT)
     given = parser.parse_args()
     for rows in [given.rows, 1_000_000] if given.full else [given.rows]:
-        measure(rows, given.dimensions, given.batches, given.rules.split(","))
+        keep(given.out, rows, measure(rows, given.dimensions, given.batches, given.rules.split(",")))
     return 0
 
 
-def measure(rows: int, dimensions: int, batches: int, rules: list[str]) -> None:
+def keep(path: Path, rows: int, ratios: dict[str, float]) -> None:
+    """Write the ratios, in place of those that were measured before on as many rows."""
+    kept: dict[tuple[int, str], float] = {}
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            kept = {(int(line["rows"]), line["rule"]): float(line["ratio"]) for line in csv.DictReader(file)}
+    kept.update({(rows, rule): round(ratio, 2) for rule, ratio in ratios.items()})
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("rows", "rule", "ratio"))
+        writer.writerows((*key, ratio) for key, ratio in sorted(kept.items()))
+
+
+def measure(rows: int, dimensions: int, batches: int, rules: list[str]) -> dict[str, float]:
+    """The cost of each rule, explore-commit's being 1."""
     points, truth = make_task(rows, dimensions, 0)
     pool = Pool(points)
     print(f"{rows:,} x {dimensions}, {int(truth.sum()):,} positives, batches of 5 %")
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         shared_graph(pool)
-        print(f"neighbour graph, once: {time.perf_counter() - started:.1f} s")
+        print(f"neighbour graph, once: {time.process_time() - started:.1f} s")
     except InputError as reason:
         print(f"no neighbour graph: {reason}")
     sample = np.random.default_rng(0).permutation(rows)[:SAMPLE]
@@ -65,21 +83,23 @@ def measure(rows: int, dimensions: int, batches: int, rules: list[str]) -> None:
         chosen = leader.propose(rows // 20).rows
         told.append(Labels.of(SAMPLE + number * len(chosen) + np.arange(len(chosen)), chosen, truth[chosen], False))
         leader.tell(told[-1])
-    base = None
+    taken: dict[str, float] = {}
     for name in ["explore-commit", *(rule for rule in rules if rule != "explore-commit")]:
         try:
             learner = begin(name, pool, first)
         except InputError:
             print(f"{name:18} needs the graph")
             continue
-        started = time.perf_counter()
+        started = time.process_time()
         for labels in told:
             learner.propose(rows // 20)
             learner.tell(labels)
         learner.propose(rows // 20)
-        seconds = (time.perf_counter() - started) / batches
-        base = base or seconds
-        print(f"{name:18} {seconds:8.2f} s per batch, {seconds / base:6.2f} times explore-commit", flush=True)
+        seconds = (time.process_time() - started) / batches
+        taken[name] = seconds
+        ratio = seconds / taken["explore-commit"]
+        print(f"{name:18} {seconds:8.2f} s per batch, {ratio:6.2f} times explore-commit", flush=True)
+    return {name: seconds / taken["explore-commit"] for name, seconds in taken.items()}
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python benchmarks/learners_page.py
 
 Reads results/cells.csv.gz (explore-commit), results/learners.csv.gz (auto and auto-positives on the same samples and
-embeddings) and results/pools.csv.gz (labels needed on real pools). What has not been computed is said to be missing.
+embeddings), results/pools.csv.gz (labels needed on real pools), results/ablation.csv.gz and results/learner-cost.csv.
+What has not been computed is said to be missing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ ASKED = {
 }
 SINGLE = ("explore-commit", "density-commit", "contrast", "knn-posterior", "rocchio", "linear")
 #: Pools that were looked at while the portfolio was put together.
-DESIGNED_ON = {"systematic_review"}
+DESIGNED_ON = {"systematic_review", "german_credit"}
+PEERS = ("asreview", "ens", "activeml-likely", "activeml-uncertain")
+TEXTS = {"systematic_review", "sms_spam", "hate_speech"}
 NAMES = {"AU": "auto", "AP": "auto-positives"}
 
 Curves = dict[tuple[str, str], dict[str, dict[int, list[float]]]]
@@ -92,6 +95,7 @@ def against_explore_commit(curves: Curves, method: str, sizes: Mapping[tuple[str
     ]
     for dataset, title in TITLES.items():
         gains, worse, base, mine, room, runs = {}, {}, [], [], [], set()
+        by_run: dict[int, list[float]] = defaultdict(list)
         for (name, label), by_method in curves.items():
             both = sorted(set(by_method.get(method, {})) & set(by_method.get("EC", {})))
             both = [run for run in both if run < RUNS[dataset]]
@@ -101,6 +105,8 @@ def against_explore_commit(curves: Curves, method: str, sizes: Mapping[tuple[str
             old = np.array([np.mean(by_method["EC"][run]) for run in both])
             new = np.array([np.mean(by_method[method][run]) for run in both])
             gains[label] = float((new - old).mean())
+            for run, gain in zip(both, (new - old).tolist(), strict=True):
+                by_run[run].append(gain)
             base.append(old.mean())
             mine.append(new.mean())
             room.append(best_possible([by_method["EC"][run] for run in both], *sizes[name, label]))
@@ -113,10 +119,13 @@ def against_explore_commit(curves: Curves, method: str, sizes: Mapping[tuple[str
         worst = min(gains, key=gains.__getitem__)
         below = sum(gain < -1 for gain in gains.values())
         significant = sum(value < 0.05 for value in holm(worse).values()) if worse else "-"
+        # Labels of a run share its sample: their mean gain is one observation.
+        whole = [float(np.mean(values)) for values in by_run.values() if len(values) == len(gains)]
+        band = f" ± {1.96 * np.std(whole, ddof=1) / np.sqrt(len(whole)):.2f}" if len(whole) > 1 else ""
         counted = f"{min(runs)}" if len(runs) == 1 else f"{min(runs)} to {max(runs)}"
         lines.append(
             f"| {title} | {counted} × {len(gains)} | {np.mean(base):.2f} | {np.mean(mine):.2f} | "
-            f"{np.mean(mine) - np.mean(base):+.2f} | {way:.0f} % | {ASKED[method, dataset]} | {worst} {gains[worst]:+.2f} | "
+            f"{np.mean(mine) - np.mean(base):+.2f}{band} | {way:.0f} % | {ASKED[method, dataset]} | {worst} {gains[worst]:+.2f} | "
             f"{below} | {significant} |"
         )
     return [*lines, ""]
@@ -128,44 +137,137 @@ def labels_to(found: Sequence[int], share: float) -> int:
     return found[needed - 1] if needed > 0 else 0
 
 
+def with_band(values: Sequence[float], digits: int = 0) -> str:
+    """A mean, and half the width of its 95 % interval where there are several values."""
+    shown = f"{np.mean(values):,.{digits}f}"
+    if len(values) > 1:
+        shown += f" ± {1.96 * np.std(values, ddof=1) / np.sqrt(len(values)):,.{digits}f}"
+    return shown
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(ratios))))
+
+
+def marked(pool: str) -> str:
+    """The pool's name, with a star if the portfolio was made without it."""
+    return pool if pool.split(" ")[0] in DESIGNED_ON else f"{pool} \\*"
+
+
 def pool_tables(places: Places) -> list[str]:
-    """Labels to 95 % and to all, and auto against the best rule in hindsight."""
+    """Labels to a share of the positives, and auto against the best rule in hindsight."""
     if not places:
         return ["Pools: not run.", ""]
-    learners = sorted({name for by in places.values() for name in by}, key=lambda name: (name != "auto", name))
+    learners = ("auto", *SINGLE)
     lines = []
     for share in (0.8, 0.95, 1.0):
         lines += [
-            f"Labels to {share:.0%}".replace("%", " %")
-            + " of the positives, mean over the starts that all learners of the pool have:",
+            f"Labels to {percent(share)} of the positives, one question at a time from one known positive and one known "
+            "negative, mean and 95 % band over the starts that all have:",
             "",
             f"| pool | starts | {' | '.join(learners)} | auto / best single rule |",
             "|---" * (len(learners) + 3) + "|",
         ]
-        ratios = []
+        ratios = {}
         for pool, by_learner in places.items():
-            starts = sorted(set.intersection(*(set(runs) for runs in by_learner.values())))
-            if not starts:
-                continue
-            means = {
-                name: float(np.mean([labels_to(runs[start], share) for start in starts]))
-                for name, runs in by_learner.items()
-            }
-            single = [means[name] for name in SINGLE if name in means]
-            ratio = "-"
-            if "auto" in means and len(single) == len(SINGLE):
-                ratios.append(means["auto"] / min(single))
-                ratio = f"{ratios[-1]:.2f}"
-            mark = "" if pool.split(" ")[0] in DESIGNED_ON else " *"
-            shown = " | ".join(f"{means[name]:,.0f}" if name in means else "-" for name in learners)
-            lines.append(f"| {pool}{mark} | {len(starts)} | {shown} | {ratio} |")
+            starts = common_starts(by_learner, learners)
+            if starts:
+                values = {name: [labels_to(by_learner[name][start], share) for start in starts] for name in learners}
+                means = {name: float(np.mean(values[name])) for name in learners}
+                ratios[pool] = means["auto"] / min(means[name] for name in SINGLE)
+                shown = " | ".join(with_band(values[name]) for name in learners)
+                lines.append(f"| {marked(pool)} | {len(starts)} | {shown} | {ratios[pool]:.2f} |")
+        missing = [pool for pool in places if pool not in ratios]
         if ratios:
+            worst = max(ratios, key=ratios.__getitem__)
             lines += [
                 "",
-                f"Geometric mean of the ratios: {np.exp(np.mean(np.log(ratios))):.2f}; worst {max(ratios):.2f}.",
+                f"Geometric mean of the ratios over {len(ratios)} pools: {geometric_mean([*ratios.values()]):.2f} "
+                f"(asked at 95 %: at most 1.0); worst {ratios[worst]:.2f} on {worst} (asked: at most 1.25).",
             ]
+        if missing:
+            lines += ["", f"Not all seven have run yet on {', '.join(missing)}."]
         lines.append("")
     return [*lines, "\\* not looked at while the portfolio was put together.", ""]
+
+
+def common_starts(by_learner: Mapping[str, Mapping[int, list[int]]], names: Sequence[str]) -> list[int]:
+    """The starts that some learners all have."""
+    return sorted(set.intersection(*(set(by_learner.get(name, {})) for name in names)))
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+def peer_table(places: Places) -> list[str]:
+    """Auto against what others offer, pool by pool, on the starts that both have."""
+    lines = [
+        "| peer | pool | starts | auto, 95 % | peer, 95 % | auto / peer | auto, 100 % | peer, 100 % | auto / peer |",
+        "|---" * 9 + "|",
+    ]
+    texts: dict[float, list[float]] = {0.95: [], 1.0: []}
+    for peer in PEERS:
+        for pool, by_learner in places.items():
+            starts = common_starts(by_learner, ("auto", peer))
+            if not starts:
+                continue
+            cells = []
+            for share in (0.95, 1.0):
+                mine, theirs = ([labels_to(by_learner[name][s], share) for s in starts] for name in ("auto", peer))
+                ratio = float(np.mean(mine) / np.mean(theirs))
+                cells += [with_band(mine), with_band(theirs), f"{ratio:.2f}"]
+                if peer == "asreview" and pool.split(" ")[0] in TEXTS:
+                    texts[share].append(ratio)
+            lines.append(f"| {peer} | {marked(pool)} | {len(starts)} | {' | '.join(cells)} |")
+    if len(lines) == 2:
+        return ["Peers: not run.", ""]
+    if texts[0.95]:
+        lines += [
+            "",
+            f"Against ASReview's default, geometric mean over {len(texts[0.95])} of 3 text pools: "
+            f"{geometric_mean(texts[0.95]):.2f} of its labels to 95 % (asked: at most 0.85), "
+            f"{geometric_mean(texts[1.0]):.2f} of its labels to 100 % (asked: at most 1).",
+        ]
+    return [*lines, ""]
+
+
+def ablation_table(path: Path) -> list[str]:
+    """What changes when a rule is left out."""
+    if not path.exists():
+        return ["Ablations: not run.", ""]
+    values: dict[str, dict[str, dict[tuple[str, int], float]]] = defaultdict(lambda: defaultdict(dict))
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            task, _, label = line["task"].partition(" ")
+            values[task][line["without"]][label, int(line["run"])] = float(line["value"])
+    tasks = sorted(values)
+    headings = [f"{task}, AUC" if task == "letters" else f"{task}, labels to 95 %" for task in tasks]
+    lines = [f"| portfolio | {' | '.join(headings)} |", "|---" * (len(tasks) + 1) + "|"]
+    whole = [with_band([*values[task][""].values()], 2 if task == "letters" else 0) for task in tasks]
+    lines.append(f"| all rules | {' | '.join(whole)} |")
+    for gone in sorted({name for by in values.values() for name in by if name}):
+        cells = []
+        for task in tasks:
+            both = sorted(set(values[task][gone]) & set(values[task][""]))
+            changes = [values[task][gone][key] - values[task][""][key] for key in both]
+            shown = with_band(changes, 2 if task == "letters" else 0) if changes else "-"
+            cells.append(shown if shown.startswith("-") else f"+{shown}")
+        lines.append(f"| without {gone} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def cost_table(path: Path) -> list[str]:
+    """What a batch costs under each rule."""
+    if not path.exists():
+        return ["Cost per batch: not measured.", ""]
+    with path.open(encoding="utf-8", newline="") as file:
+        ratios = {(int(line["rows"]), line["rule"]): line["ratio"] for line in csv.DictReader(file)}
+    sizes = sorted({rows for rows, _ in ratios})
+    rules = sorted({rule for _, rule in ratios}, key=lambda rule: (rule.startswith("auto"), rule))
+    lines = [f"| rule | {' | '.join(f'{rows:,} rows' for rows in sizes)} |", "|---" * (len(sizes) + 1) + "|"]
+    lines += [f"| {rule} | {' | '.join(ratios.get((rows, rule), '-') for rows in sizes)} |" for rule in rules]
+    return [*lines, ""]
 
 
 def sizes() -> dict[tuple[str, str], tuple[int, int]]:
@@ -182,7 +284,7 @@ def sizes() -> dict[tuple[str, str], tuple[int, int]]:
 
 def main() -> int:
     curves = read_curves(ROOT / "results" / "cells.csv.gz", ROOT / "results" / "learners.csv.gz")
-    task_sizes = sizes()
+    task_sizes, places = sizes(), read_places(ROOT / "results" / "pools.csv.gz")
     lines = [
         "AUC in percent, the paper's protocol, the same samples and embeddings for all. *Of the way*: from explore-commit "
         "to asking for all positives first. *Significantly below*: tasks on which a one-sided paired t-test, corrected "
@@ -190,7 +292,25 @@ def main() -> int:
         "",
         *against_explore_commit(curves, "AU", task_sizes),
         *against_explore_commit(curves, "AP", task_sizes),
-        *pool_tables(read_places(ROOT / "results" / "pools.csv.gz")),
+        *pool_tables(places),
+        "#### Peers",
+        "",
+        "ASReview's default model by its own command; efficient nonmyopic search; a scikit-activeml loop with logistic "
+        "regression that asks for the row most likely positive, and for the one it is least sure of. The same starts:",
+        "",
+        *peer_table(places),
+        "#### Ablations",
+        "",
+        "The portfolio with one rule left out: the change of the mean, and its 95 % band (letters: B, K, S and Z; pools: the "
+        "first starts).",
+        "",
+        *ablation_table(ROOT / "results" / "ablation.csv.gz"),
+        "#### Cost",
+        "",
+        "What a batch of 5 % costs as a multiple of explore-commit's, the same labels told to all "
+        "(`benchmarks/learners.py`); - where the rule needs the neighbour graph and the pool is too large for one:",
+        "",
+        *cost_table(ROOT / "results" / "learner-cost.csv"),
     ]
     text = PAGE.read_text(encoding="utf-8")
     head, rest = text.split(BEGIN, 1)
