@@ -2,8 +2,9 @@
 
 Clustered vectors (as in core.py), 100 random labels and then batches of 5 %, of which a few are timed: the
 proposal and the telling. All rules are told the same rows, those that explore-commit asks for, so that they
-work on the same labels. The neighbour graph is made before and timed on its own; above its limit (and with
-it the rules that need it) only the others are measured.
+work on the same labels. Processor time is counted, so that other work on the machine does not matter. The neighbour
+graph is made before and timed on its own; above its limit (and with it the rules that need it) only the others are
+measured.
 
     python benchmarks/learners.py [--rows 100000] [--dimensions 50] [--batches 2] [--full] [--out FILE]
 """

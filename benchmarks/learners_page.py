@@ -179,11 +179,12 @@ def pool_tables(places: Places) -> list[str]:
                 lines.append(f"| {marked(pool)} | {len(starts)} | {shown} | {ratios[pool]:.2f} |")
         missing = [pool for pool in places if pool not in ratios]
         if ratios:
-            worst = max(ratios, key=ratios.__getitem__)
+            worst, overall = max(ratios, key=ratios.__getitem__), geometric_mean([*ratios.values()])
+            asked = (" (asked: at most 1.0)", " (asked: at most 1.25)") if share == 0.95 else ("", "")
             lines += [
                 "",
-                f"Geometric mean of the ratios over {len(ratios)} pools: {geometric_mean([*ratios.values()]):.2f} "
-                f"(asked at 95 %: at most 1.0); worst {ratios[worst]:.2f} on {worst} (asked: at most 1.25).",
+                f"Geometric mean of the ratios over {len(ratios)} pools: {overall:.2f}{asked[0]}; "
+                f"worst {ratios[worst]:.2f} on {worst}{asked[1]}.",
             ]
         if missing:
             lines += ["", f"Not all seven have run yet on {', '.join(missing)}."]
