@@ -321,6 +321,16 @@ def clumps():
     return points[order].astype(np.float32), (np.arange(300) < 60)[order]
 
 
+def test_auto_expects_less_of_a_rule_when_positives_have_become_rare():
+    """Rows far from a rule's top say nothing of the rule, but something of the times."""
+    learner = Auto(explore=[0], rules=("explore-commit", "density-commit")).begin(Pool(np.arange(200.0)[:, None]))
+    learner.tell(Labels.of([0], [0], [True], True))
+    before = learner.yields()
+    for number, row in enumerate(range(199, 179, -1)):
+        learner.tell(Labels.of([1 + number], [row], [False], False))
+    assert all(learner.yields()[name] < 0.6 * before[name] for name in before)
+
+
 @pytest.mark.parametrize("positives_only", [False, True])
 def test_auto_says_why(clumps, positives_only):
     points, truth = clumps
