@@ -302,8 +302,8 @@ def main() -> int:
         *peer_table(places),
         "#### Ablations",
         "",
-        "The portfolio with one rule left out: the change of the mean, and its 95 % band (letters: B, K, S and Z; pools: the "
-        "first starts).",
+        "The portfolio with one rule left out: the change of the mean over some letters and runs, and over some starts on pools, "
+        "with its 95 % band. What is finished of it:",
         "",
         *ablation_table(ROOT / "results" / "ablation.csv.gz"),
         "#### Cost",
