@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from activecover.draw import pyplot
-from learners_page import ROOT, SINGLE, labels_to, read_places
+from learners_page import ROOT, SINGLE, TITLES, labels_to, read_places
 
 METHODS = {"O": "offline", "EC": "explore-commit", "AP": "auto-positives", "AU": "auto"}
 LEARNERS = ("auto", *SINGLE)
@@ -119,8 +119,8 @@ def main() -> int:
         print("too few tasks are finished for a picture", file=sys.stderr)
         return 1
     figure, both = pyplot().subplots(1, 2, figsize=(11, 3.6), layout="constrained")
-    sets = {task.split(" ")[0] for task in tasks}
-    draw(both[0], grid, list(METHODS.values()), f"AUC, the paper's grid ({len(sets)} data sets)")
+    sets = [title for name, title in TITLES.items() if any(task.startswith(f"{name} ") for task in tasks)]
+    draw(both[0], grid, list(METHODS.values()), f"AUC, {', '.join(sets)}")
     draw(both[1], pools, list(LEARNERS), "Labels to 95 %, pools")
     figure.savefig(given.out, dpi=110)
     print(f"{given.out.name}: {len(tasks)} tasks; {', '.join(names)}")
