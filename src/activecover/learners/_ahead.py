@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import time
 from collections import deque
@@ -53,9 +52,6 @@ class _Worker:
                 if task is None:
                     return
                 task()
-                if gc.isenabled():
-                    # Young garbage is collected now, while a person reads, and not when the answer comes.
-                    gc.collect(1)
                 looks = 0
             elif looks < _LOOK_TIMES:
                 looks += 1
