@@ -25,13 +25,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from _clusters import DIMENSIONS, synthetic
 from _undisturbed import undisturbed
 from activecover import Campaign, Pool
 from activecover.frontier import choose_frontier
 from activecover.home import Home
 from activecover.store import SqlStore
 
-DIMENSIONS = 128
 LABELS = 10_000
 BATCH = 1000
 
@@ -41,18 +41,6 @@ checks: list[bool] = []
 def check(what: str, holds: bool) -> None:
     checks.append(holds)
     print(f"{'holds' if holds else 'FAILS'}: {what}", flush=True)
-
-
-def synthetic(rows: int, seed: int = 0) -> npt.NDArray[np.float32]:
-    """200 clusters; the variance along axis i is proportional to 1/i."""
-    random = np.random.default_rng(seed)
-    spread = np.sqrt(1 / np.arange(1, DIMENSIONS + 1))
-    centres = random.normal(size=(200, DIMENSIONS)) * spread
-    points = np.empty((rows, DIMENSIONS), np.float32)
-    for start in range(0, rows, 50_000):
-        part = points[start : start + 50_000]
-        part[:] = centres[random.integers(0, 200, len(part))] + 0.5 * random.normal(size=part.shape) * spread
-    return points
 
 
 def positive(points: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from _clusters import DIMENSIONS, synthetic
 from _undisturbed import undisturbed
 from activecover import Campaign, ExploreCommit, Pool
 from activecover.bench import prepare_trial
@@ -39,7 +40,6 @@ from activecover.frontier import ExactFrontier, Frontier, PrunedFrontier
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "scale.md"
-DIMENSIONS = 128
 Vectors = npt.NDArray[np.float32]
 
 checks: list[bool] = []
@@ -70,18 +70,6 @@ def measured(what: str, part: Callable[[], None], tries: int = 2) -> list[bool]:
     print("\n".join(said), flush=True)
     page.extend(said)
     return holds
-
-
-def synthetic(rows: int, dimensions: int = DIMENSIONS, seed: int = 0) -> Vectors:
-    """200 clusters; the variance along axis i is proportional to 1/i."""
-    random = np.random.default_rng(seed)
-    spread = np.sqrt(1 / np.arange(1, dimensions + 1))
-    centres = random.normal(size=(200, dimensions)) * spread
-    points = np.empty((rows, dimensions), np.float32)
-    for start in range(0, rows, 50_000):
-        part = points[start : start + 50_000]
-        part[:] = centres[random.integers(0, 200, len(part))] + 0.5 * random.normal(size=part.shape) * spread
-    return points
 
 
 def embedded(rows: int) -> Vectors:

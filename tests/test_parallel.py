@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from activecover.errors import InputError
-from activecover.parallel import one_blas_thread, thread_count
+from activecover.parallel import for_each, one_blas_thread, thread_count
 
 
 def blas_threads():
@@ -27,6 +28,34 @@ def test_overlapping_limits_are_all_lifted():
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, range(40)))
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_part_is_worked_on_once(monkeypatch, threads):
+    monkeypatch.setenv("ACTIVECOVER_THREADS", str(threads))
+    done = []
+    for_each(done.append, range(300), blas=False)
+    assert sorted(done) == list(range(300))
+    # Within itself too: those who wait for others to begin would wait for ever.
+    for_each(lambda _: for_each(done.append, range(10), blas=False), range(10), blas=False)
+    assert len(done) == 400
+
+
+@pytest.mark.parametrize("bad", [0, 7, 40])
+def test_what_goes_wrong_is_said_to_who_called_and_nobody_works_on(monkeypatch, bad):
+    monkeypatch.setenv("ACTIVECOVER_THREADS", "3")
+    at_work = []
+
+    def work(part):
+        at_work.append(part)
+        time.sleep(0.001)
+        at_work.remove(part)
+        if part == bad:
+            raise ValueError(f"part {part}")
+
+    with pytest.raises(ValueError, match=f"part {bad}"):
+        for_each(work, range(50), blas=False)
+    assert at_work == []
 
 
 def test_the_number_of_threads_can_be_set(monkeypatch):

@@ -273,7 +273,11 @@ class ThinkAhead:
         guess.told = True
         guess.next[True] = learner.propose(1, guess.held)
         guess.exploring[True] = learner.exploring(guess.held)
-        guess.prepared = {answer: prepare(found) for answer, found in guess.next.items() if len(found)}
+        for answer, found in guess.next.items():
+            if len(found):
+                # What follows no and what follows no answer at all is often the same.
+                again = answer is not None and found is guess.next[None]
+                guess.prepared[answer] = guess.prepared[None] if again else prepare(found)
 
     def _take_in(self, guess: _Guess) -> None:
         """Bring the learner from what was guessed to what turned out."""
