@@ -33,6 +33,18 @@ def curves(out):
         return {result.cell: result.curve for result in grid.results()}
 
 
+def finished(out):
+    return len(curves(out)) if (out / "cells.sqlite").exists() else 0
+
+
+def is_there(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     out = tmp_path_factory.mktemp("grid") / "whole"
@@ -49,16 +61,36 @@ def test_killed_again_and_again_the_table_is_the_same(tmp_path, uninterrupted, c
         process = subprocess.Popen(
             command(out, "--jobs", "2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        # Starting takes about two seconds; most kills are meant to fall into the work itself.
-        time.sleep(moments.uniform(0.2, 4.0 if turn % 2 else 2.5))
+        if turn % 3:
+            # While it starts, or soon after.
+            time.sleep(moments.uniform(0.1, 1.2))
+        else:
+            # In the work itself, however quick that is.
+            before = finished(out)
+            while finished(out) == before:
+                time.sleep(0.005)
+            time.sleep(moments.uniform(0.0, 0.05))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    done = len(curves(out)) if (out / "cells.sqlite").exists() else 0
-    assert done < 36, "the grid was finished before the last kill: nothing was tested"
+    assert 7 <= finished(out) < 36, "the grid was finished before the last kill: nothing was tested"
     assert subprocess.run(command(out), capture_output=True).returncode == 0
     assert curves(out) == curves(uninterrupted)
     assert table(out, capsys) == table(uninterrupted, capsys)
     assert list((out / "embeddings").glob("*.npy")) == []
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):
+    out = tmp_path / "orphans"
+    process = subprocess.Popen(command(out, "--jobs", "2"), stderr=subprocess.DEVNULL, start_new_session=True)
+    while not finished(out):
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 60
+    while is_there(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_there(process.pid)
+    assert finished(out) < 36
 
 
 def test_two_processes_share_a_folder_without_computing_a_cell_twice(tmp_path, uninterrupted):

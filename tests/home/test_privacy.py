@@ -141,6 +141,16 @@ def test_the_write_ahead_log_is_among_what_is_looked_at(tmp_path):
         assert any(line.startswith("store.sqlite-wal: ") for line in report.found)
 
 
+def test_files_that_a_database_server_drops_meanwhile_are_passed_over(tmp_path, monkeypatch):
+    with Home(tmp_path / "home") as home:
+        home.new("one", pool_of(), explore=5, forget_negatives=True).close()
+        before = privacy_check(home, "one", [b"nowhere"])
+        monkeypatch.setattr("activecover.home._privacy._inside", lambda places: places)
+        for markers in ([b"nowhere"], []):
+            report = privacy_check(home, "one", markers, [tmp_path / "pg_internal.init"])
+            assert (report.files, report.found) == (before.files, [])
+
+
 def decoded(home, name, folder):
     """All that a store, its files, an archive and an export say."""
     tables = {}

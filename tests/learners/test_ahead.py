@@ -75,7 +75,7 @@ def test_both_answers_are_ready_and_right(make, answer):
 
     plain, ahead = begin(), ThinkAhead(begin())
     row = plain.propose(1).rows
-    ahead.think(Labels.of([0], row, [True], False), held=[])
+    ahead.think(0, int(row[0]), sampled=False, held=[])
     told = Labels.of([0], row, [answer], False)
     plain.tell(told)
     ahead.tell(told)
@@ -94,7 +94,7 @@ def test_a_guess_that_nobody_confirms_leaves_no_trace():
     for learner in (plain, ahead):
         learner.tell(Labels.of([0], [4], [True], True))
     row = plain.propose(1).rows
-    ahead.think(Labels.of([1], row, [True], False), held=[])
+    ahead.think(1, int(row[0]), sampled=False, held=[])
     assert ahead.propose(60).rows.tolist() == plain.propose(60).rows.tolist()
     ahead.close()
 
@@ -124,3 +124,16 @@ def test_what_was_shown_is_not_taken_from_who_has_it():
         assert shown in taken
         (following,) = campaign.answer(item.id, False, by="ann", shown=shown)
         assert following.id not in taken
+
+
+def test_what_was_shown_to_one_is_avoided_by_the_others():
+    pool = Pool(np.random.default_rng(4).normal(size=(80, 3)))
+    with Campaign(pool, explore=0, known=["0"], think_ahead=True) as campaign:
+        (item,) = campaign.ask(by="ann")
+        shown = {one.id for one in campaign.ahead(item.id).values()}
+        taken = {one.id for one in campaign.ask(3, by="bob", avoid=shown)}
+        assert len(taken) == 3
+        assert not taken & {item.id, *shown}
+        # What is on somebody's table stays there.
+        assert {one.id for one in campaign.ask(3, by="bob", avoid=taken)} == taken
+        assert len(campaign.ask(100, by="cid", avoid=shown)) == 80 - 1 - 1 - 3 - len(shown)

@@ -27,6 +27,7 @@ from activecover.learners import (
     make_learner,
 )
 from activecover.learners import _auto as portfolio
+from activecover.learners import _survey as survey
 from activecover.learners._ground import balanced_ground
 from activecover.pool import Pool
 from activecover.simulate import cover
@@ -133,9 +134,9 @@ def test_an_erased_row_is_wiped_out_of_the_graph_and_the_density_stays():
     assert (shared_graph(pool).neighbours == 7).any()
 
 
-def test_graph_refuses_pools_that_would_take_hours(monkeypatch):
+def test_graph_refuses_pools_that_are_too_large(monkeypatch):
     monkeypatch.setattr("activecover.frontier._graph.MOST_ROWS", 3)
-    with pytest.raises(InputError, match="would take hours"):
+    with pytest.raises(InputError, match="too large"):
         shared_graph(Pool(np.zeros((4, 1))))
 
 
@@ -217,13 +218,13 @@ def test_spread_posterior(seed):
         for place in range(5):
             other = order[row, place]
             weights[row, other] = max(np.exp(-(far[row, place] ** 2) / (scale[row] * scale[other])), 1e-12)
-    weights = np.maximum(weights, weights.T)
+    weights = weights + weights.T
     pairs = distances(points)
     near, away = pairs[:, known[positive]].min(axis=1), pairs[:, known[~positive]].min(axis=1)
     both = near + away
-    score = np.where(both > 0, away / np.where(both > 0, both, 1), 0.5) ** 8
+    score = np.where(both > 0, away / np.where(both > 0, both, 1), 0.5) ** 4
     score[known] = positive
-    for _ in range(20):
+    for _ in range(80):
         score = weights @ score / weights.sum(axis=1)
         score[known] = positive
     found = told(SpreadPosterior(explore=0, neighbours=5), points, known, positive).propose(len(points)).rows
@@ -326,7 +327,7 @@ def test_auto_expects_less_of_a_rule_when_positives_have_become_rare():
     learner = Auto(explore=[0], rules=("explore-commit", "density-commit")).begin(Pool(np.arange(200.0)[:, None]))
     learner.tell(Labels.of([0], [0], [True], True))
     before = learner.yields()
-    for number, row in enumerate(range(199, 179, -1)):
+    for number, row in enumerate(range(199, 119, -1)):
         learner.tell(Labels.of([1 + number], [row], [False], False))
     assert all(learner.yields()[name] < 0.6 * before[name] for name in before)
 
@@ -340,7 +341,7 @@ def test_auto_says_why(clumps, positives_only):
     proposal = walk(learner, truth, 6, 5, 4).propose(20)
     assert len(proposal.reasons) == 20
     for reason in proposal.reasons:
-        assert reason.startswith("a random row") or (
+        assert reason.startswith(("a random row", "looking around")) or (
             reason.split(",")[0] in learner.names_ and "rank " in reason and reason.endswith(" %")
         )
     assert set(learner.yields()) == set(learner.names_)
@@ -361,10 +362,10 @@ def test_auto_turns_to_the_rule_that_pays(clumps, monkeypatch):
     monkeypatch.setattr(portfolio, "RULES", {"oracle": Oracle, "fool": Fool})
     learner = Auto(explore=[int(np.flatnonzero(truth)[0])], rules=("fool", "oracle")).begin(Pool(points))
     learner.tell(Labels.of([0], learner.explore, [True], True))
-    walk(learner, truth, 4, 10, 1)
+    walk(learner, truth, 5, 10, 1)
     reasons = learner.propose(15).reasons
     assert sum(reason.startswith("oracle") for reason in reasons) >= 13
-    assert learner.yields()["oracle"] > 0.7 > 0.4 > learner.yields()["fool"]
+    assert learner.yields()["oracle"] > 0.55 > 0.4 > learner.yields()["fool"]
 
 
 @pytest.mark.parametrize("positives_only", [False, True])
@@ -407,7 +408,7 @@ def test_auto_thinks_ahead(clumps, positives_only):
     for number in range(30):
         row = plain.propose(1).rows
         assert ahead.propose(1).rows.tolist() == row.tolist()
-        ahead.think(Labels.of([number], row, [True], number < 10), held=[])
+        ahead.think(number, int(row[0]), sampled=number < 10, held=[])
         for learner in (plain, ahead):
             learner.tell(Labels.of([number], row, truth[row], number < 10))
     ahead.close()
@@ -424,6 +425,48 @@ def test_auto_finds_all_and_keeps_a_share_for_chance(clumps):
     assert 0.5 * portfolio.EXPLORATION / 8 < share < 2 * portfolio.EXPLORATION / 8
     again = learner._draw(np.arange(500, 510), learner._yields())
     assert lots[500:510].tolist() == again.tolist()
+
+
+@given(SEEDS)
+def test_a_survey_takes_the_row_that_is_worth_most(seed):
+    """The lazy heap gives what counting anew for every row would."""
+    random = np.random.default_rng(seed)
+    graph = shared_graph(Pool(random.normal(size=(120, 2)).astype(np.float32)))
+    lists = graph.neighbours[:, : survey.REACH]
+    free = random.permutation(120)[:90]
+    looked_at, worth = np.setdiff1d(np.arange(120), free), random.random(90)
+    around = survey.Survey(graph, looked_at, free, worth)
+    covered = np.zeros(120, bool)
+    covered[looked_at], covered[lists[looked_at]] = True, True
+    left = dict(zip(free.tolist(), worth.tolist(), strict=True))
+    for turn in range(90):
+        # Every third row is taken by somebody else.
+        gains = {row: value * (~covered[lists[row]]).sum() for row, value in left.items()}
+        row = next(iter(left)) if turn % 3 == 2 else max(gains, key=lambda one: gains[one])
+        if turn % 3 == 2:
+            around.look(row)
+        else:
+            assert around.next() == row
+        del left[row]
+        covered[row], covered[lists[row]] = True, True
+
+
+def test_auto_looks_around_in_batches_that_are_larger_than_what_is_left(clumps):
+    """Not one at a time, nor before the positives that can be expected."""
+    points, truth = clumps
+    learner = Auto(explore=20).begin(Pool(points))
+    rows = learner.propose(20).rows
+    learner.tell(Labels.of(range(20), rows, truth[rows], True))
+    left = truth[rows].mean() * len(points) - truth[rows].sum()
+    shares = learner._survey_shares(np.arange(250), np.arange(250) / (20 + np.arange(250)))
+    assert (shares[: int(portfolio.CERTAIN * left)] == 0).all()
+    assert (np.diff(shares[int(portfolio.CERTAIN * left) + 1 :]) > 0).all()
+    assert shares[-1] > 0.5
+    reasons = learner.propose(250).reasons
+    assert reasons.count(portfolio.LOOKING_AROUND) > 50
+    alone = Auto(explore=20, positives_only=True).begin(Pool(points))
+    alone.tell(Labels.of(range(20), rows, truth[rows], True))
+    assert portfolio.LOOKING_AROUND not in alone.propose(250).reasons
 
 
 def test_rows_that_every_row_is_compared_with(monkeypatch):

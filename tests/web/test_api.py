@@ -16,6 +16,7 @@ from serving import Server, ThreadServer, httpx, make_home, scene
 from activecover.cli import main
 from activecover.home import Home
 from activecover.web import Client
+from activecover.web.server import listen
 
 TRUTH = scene()[1]
 #: How often the server is killed under load.
@@ -346,3 +347,9 @@ def test_a_missing_extra_is_said_in_one_line(tmp_path, capsys, monkeypatch):
     assert main(["serve", "--home", str(tmp_path)]) == 2
     line = "activecover: the page and the HTTP API need fastapi: pip install 'activecover[web]'"
     assert capsys.readouterr().err.splitlines() == [line]
+
+
+def test_small_answers_are_sent_at_once():
+    """Asyncio turns off the delay of 40 ms only for sockets that say that they are TCP."""
+    with listen("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP

@@ -357,13 +357,15 @@ def look_everywhere(visit, team, name, *, framed):
         assert someone.page.title() != "broken"
         assert someone.script("document.querySelectorAll('main script, main img[src=x]').length") == 0
         if framed and view == "label":
-            frames = [frame for frame in someone.page.frames if "/frame?" in frame.url]
-            assert frames
-            for frame in frames:
+            for frame in someone.until(lambda: templates(someone.page), "no frame of the template"):
                 assert "<script>" in frame.locator("p").inner_text()
                 assert frame.title() == ""
     alarms = [line for line in someone.complaints if "sandbox" not in line and "Content Security Policy" not in line]
     assert alarms == []
+
+
+def templates(page):
+    return [frame for frame in page.frames if "/frame?" in frame.url]
 
 
 def test_sql_in_every_field_is_text(team):

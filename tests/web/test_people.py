@@ -63,6 +63,17 @@ def test_two_browsers_never_show_the_same_item(visit, serve):
     assert {name: someone.complaints for name, someone in people.items()} == {"ann": [], "bob": []}
 
 
+def test_what_a_page_may_show_next_is_not_even_lent_to_others(serve):
+    """Else the answer to it, which may come in that moment, would be to an item that somebody else has."""
+    with Client(serve()) as client:
+        campaign = client.campaign("mail")
+        (item,) = campaign.ask(by="ann")
+        shown = {view["id"] for view in client.get("/api/campaigns/mail/ahead", id=item.id).values() if view}
+        assert shown
+        assert not shown & {one.id for one in campaign.ask(4, by="bob")}
+        assert {event["event"] for event in campaign.history()} == {"created", "asked"}
+
+
 def test_a_browser_that_is_killed_gives_its_item_back(driver, serve, tmp_path):
     url = serve(lease=2)
     profile = tmp_path / "profile"

@@ -158,11 +158,19 @@ def _compute_cells(plan: Plan, out: Path, deadline: float | None) -> None:
                 continue
             if not fits(seconds[cell.dataset, cell.method], deadline):
                 return  # going on with quicker cells would favour their methods
+            if _is_orphan():
+                return
             if grid.claim(cell):
                 result = desk.compute(cell)
                 grid.finish([result])
                 seconds[cell.dataset, cell.method].append(result.seconds)
                 desk.tidy(cell, grid)
+
+
+def _is_orphan() -> bool:
+    """Whether the process that started this one was killed: nobody waits for more."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and not parent.is_alive()
 
 
 def _code(method: str) -> str:

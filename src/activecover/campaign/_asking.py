@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,11 @@ from activecover.store import Ask, Event, Ready, SharedLog
 class Asking(Certifying):
     """Leases of items to people."""
 
-    def ask(self, k: int = 1, by: str = "me", *, shown: str | None = None) -> list[Item]:
+    def ask(self, k: int = 1, by: str = "me", *, shown: str | None = None, avoid: Collection[str] = ()) -> list[Item]:
         """Lease up to ``k`` items to someone; asking again returns the same ones until they are told.
 
-        An item that ``ahead`` has ``shown`` to them already is the first new one, unless somebody has it.
+        An item that ``ahead`` has ``shown`` to them already is the first new one, unless somebody has it. Items to
+        ``avoid``, such as those that were shown to others, are no new ones.
 
         Items set aside (skipped, unsure) come back when nothing else is left. An empty list means that
         the pool is through or that a limit has been reached: :meth:`status` says which.
@@ -32,10 +33,10 @@ class Asking(Certifying):
             raise InputError(f"ask for a number of items from 1, not {k!r}")
         check_person(by)
         with self._turn():
-            items = self._ask_once(int(k), by, shown)
-        return self._waited(int(k), by) if items is None else items
+            items = self._ask_once(int(k), by, shown, avoid)
+        return self._waited(int(k), by, avoid) if items is None else items
 
-    def _waited(self, k: int, by: str) -> list[Item]:
+    def _waited(self, k: int, by: str, avoid: Collection[str] = ()) -> list[Item]:
         """What someone gets once the process that runs the learner has something for them."""
         assert isinstance(self.log, SharedLog)
         patience = Patience(self._patience)
@@ -44,16 +45,16 @@ class Asking(Certifying):
             self.log.want(by, k)
             self._wait(by, patience)
             with self._turn():
-                items = self._ask_once(k, by)
+                items = self._ask_once(k, by, avoid=avoid)
             if items is not None:
                 return items
 
-    def _ask_once(self, k: int, by: str, shown: str | None = None) -> list[Item] | None:
+    def _ask_once(self, k: int, by: str, shown: str | None = None, avoid: Collection[str] = ()) -> list[Item] | None:
         """What someone has, filled up with new items; None where those have to be waited for."""
         self._expire()
         mine = self._with(by)[:k]
         missing = min(k - len(mine), self._allowance())
-        new = self._lease_new(missing, by, shown) if missing > 0 else []
+        new = self._lease_new(missing, by, shown, avoid) if missing > 0 else []
         return None if new is None else [self._item(ask) for ask in [*mine, *new]]
 
     def _wait(self, by: str, patience: Patience) -> None:
@@ -78,7 +79,7 @@ class Asking(Certifying):
             mine += [ask for ask in self._ledger.with_state("waiting", "conflict") if by in ask.also]
         return self._not_erased(mine)
 
-    def _lease_new(self, k: int, by: str, shown: str | None) -> list[Ask] | None:
+    def _lease_new(self, k: int, by: str, shown: str | None, avoid: Collection[str]) -> list[Ask] | None:
         """Lease up to ``k`` items that nobody has; None where they have to be waited for."""
         events = self._second_opinions(k, by)
         self._write(events)
@@ -86,7 +87,7 @@ class Asking(Certifying):
         if shown is not None and len(asks) < k:
             asks += self._lease_shown(shown, by)
         if len(asks) < k:
-            proposed = self._lease_proposed(k - len(asks), by)
+            proposed = self._lease_proposed(k - len(asks), by, avoid)
             if proposed is None and not asks:
                 return None
             asks += proposed or []
@@ -114,16 +115,17 @@ class Asking(Certifying):
     def _shared(self, asks: Sequence[Ask], by: str) -> list[Event]:
         return [{"event": "shared", "id": ask.id, "by": by, "expires": self._expiry()} for ask in asks]
 
-    def _lease_proposed(self, k: int, by: str) -> list[Ask] | None:
+    def _lease_proposed(self, k: int, by: str, avoid: Collection[str]) -> list[Ask] | None:
         """Lease what the learner proposes; None where another process runs it and has nothing ready."""
         brain = self._own_brain()
         if brain is not None:
-            proposal = brain.propose(k, self._held())
+            held = self._held()
+            proposal = brain.propose(k, np.union1d(held, self.pool.rows(list(avoid))) if avoid else held)
             self._note = proposal.unavailable
             events = self._events_of(proposal, by)
         else:
             assert isinstance(self.log, SharedLog)
-            events = self._events_of_ready(self._take_ready(self.log, k), by)
+            events = self._events_of_ready(self._take_ready(self.log, k, avoid), by)
             if not events and self._unasked() > 0:
                 return None
         if len(events) < k and self._unasked() - len(events) <= 0:
@@ -139,13 +141,13 @@ class Asking(Certifying):
         self._write(self._events_of(proposal, by))
         return [self._ledger.asks[name]]
 
-    def _take_ready(self, log: SharedLog, k: int) -> list[Ready]:
+    def _take_ready(self, log: SharedLog, k: int, avoid: Collection[str] = ()) -> list[Ready]:
         """Proposals of the brain that are fresh enough: with so many people, each may miss one label of each other."""
         oldest = self._ledger.changes - (self._ledger.active() - 1)
         taken: list[Ready] = []
         while len(taken) < k and (more := log.take_ready(k - len(taken), oldest)):
-            # The brain's own people lease past what it has laid out.
-            taken += [one for one in more if not self._is_taken(one.id)]
+            # The brain's own people lease past what it has laid out; what is to be avoided it lays out again.
+            taken += [one for one in more if one.id not in avoid and not self._is_taken(one.id)]
         return taken
 
     def _is_taken(self, name: str) -> bool:

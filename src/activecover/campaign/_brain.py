@@ -14,7 +14,6 @@ from activecover.store import Ask, Ledger
 
 #: The number of the ask, the label, whether exploration drew it, and the items that it is the label of.
 _Told = tuple[int, bool, bool, tuple[str, ...]]
-_YES = np.array([True])
 
 
 class Brain:
@@ -69,9 +68,7 @@ class Brain:
     def think(self, ask: Ask, held: npt.NDArray[np.int64], prepare: Callable[[Proposal], Any]) -> None:
         """Find what follows either answer to an item; ``held`` are the rows that others hold."""
         if isinstance(self.learner, ThinkAhead):
-            row = self._pool.rows([ask.id])
-            sampled = np.array([ask.source == "explore"])
-            self.learner.think(Labels(np.array([ask.number]), row, _YES, sampled), held, prepare)
+            self.learner.think(ask.number, self._pool.row(ask.id), ask.source == "explore", held, prepare)
 
     def thought(self, name: str) -> dict[bool | None, Any]:
         """What follows either answer to an item, or none, as it was prepared, if it was thought of."""

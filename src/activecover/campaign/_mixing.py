@@ -21,9 +21,10 @@ class Mixing(Asking):
     written down (``reached``), the label that is there already is told to it, and it proposes again.
     """
 
-    def _lease_proposed(self, k: int, by: str) -> list[Ask] | None:
+    def _lease_proposed(self, k: int, by: str, avoid: Collection[str]) -> list[Ask] | None:
         if self._mixer is None:
-            return super()._lease_proposed(k, by)
+            return super()._lease_proposed(k, by, avoid)
+        # Nothing is shown ahead here, so that there is nothing to avoid, and chance alone decides on draws.
         explore = self._explore if isinstance(self._explore, int) else len(self._explore)
         sources = self._mixer.sources(k, self._ledger, explore)
         review = self._review(sources.count("learner"))

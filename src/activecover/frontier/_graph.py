@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,17 @@ from activecover.parallel import for_each
 from activecover.pool import Pool, Statistic, StoredPool
 
 Rows = npt.NDArray[np.int64]
+#: Rows that look for neighbours, and the rows among which they look.
+Cell = tuple[Rows, Rows]
 
 #: Neighbours that are kept per row. All learners take theirs from one graph, so that it is made once.
 NEIGHBOURS = 50
-#: The graph compares all pairs of rows: with more of them it would take hours.
-MOST_ROWS = 200_000
+#: Up to so many rows all pairs are compared; in larger pools only those that share a cell.
+EXACT_ROWS = 200_000
+#: In how many cells a row can be found. It is looked for in the one whose landmark is nearest.
+CELLS = 12
+#: A list of neighbours takes as much memory as the vector of a row: with more rows there is no graph.
+MOST_ROWS = 2_000_000
 #: Above that, the density is measured against a random sample of so many rows.
 SAMPLE_ROWS = 16_384
 _NAME = "neighbours"
@@ -31,10 +39,15 @@ _LOCK = threading.Lock()
 
 
 class NeighbourGraph:
-    """The exact nearest neighbours of every row of a pool, nearest first, ties by the lower row.
+    """The nearest neighbours of every row of a pool, nearest first, ties by the lower row.
 
     Distances are those of the frontier: dense rows are filtered by float32 products and settled by the
     shared kernel; of sparse rows the products are summed in float64; shares of common bits are exact.
+
+    Up to 200,000 rows the graph is exact. In larger pools it is approximate: random rows serve as landmarks,
+    every row can be found in the cells of the twelve landmarks nearest to it, and looks for its neighbours in the
+    cell of the nearest one. How far they are is exact all the same; :func:`graph_recall` measures how many are
+    missed.
 
     A graph is a statistic of the whole pool. Rows that are added join it, at the cost of comparing them
     with all rows. A row that is erased is wiped out of it: its own list, and its number in the lists of
@@ -123,17 +136,20 @@ class NeighbourGraph:
         first, total = len(self), len(pool)
         if not graph_fits(pool):
             raise InputError(
-                f"a neighbour graph of {total:,} rows would take hours (the most is {MOST_ROWS:,}): use explore-commit"
+                f"a neighbour graph of {total:,} rows is too large (the most is {MOST_ROWS:,}): use explore-commit"
             )
         self.wipe_erased(pool)
         if first < total:
             self.derived = {}
+            if _landmark_count(first) != _landmark_count(total):
+                # In other cells other rows meet: what is found must not depend on how the pool came to its size.
+                first = 0
+                self.neighbours, self._values = self.neighbours[:0], self._values[:0]
             self.neighbours = longer(self.neighbours, np.full((total - first, self.count), -1, np.int32))
             self._values = longer(self._values, np.full((total - first, self.count), np.inf))
-            there = np.flatnonzero(~pool.withdrawn)
-            compare = _comparison(pool, self)
-            self._compare(compare, there[there >= first], there)
-            self._compare(compare, there[there < first], there[there >= first])
+            compare, cells = _comparison(pool, self), _cells(pool)
+            self._compare(compare, [(rows[rows >= first], others) for rows, others in cells])
+            self._compare(compare, [(rows[rows < first], others[others >= first]) for rows, others in cells])
         return self
 
     def compare_with(self, pool: Pool, others: Rows) -> NeighbourGraph:
@@ -141,7 +157,7 @@ class NeighbourGraph:
         shape = (len(pool), self.count)
         self.neighbours, self._values = np.full(shape, -1, np.int32), np.full(shape, np.inf)
         self._erasures = pool.erasures
-        self._compare(_comparison(pool, self), np.flatnonzero(~pool.withdrawn), others)
+        self._compare(_comparison(pool, self), [(np.flatnonzero(~pool.withdrawn), others)])
         return self
 
     def wipe_erased(self, pool: Pool) -> None:
@@ -157,16 +173,50 @@ class NeighbourGraph:
         erased[gone] = True
         self.neighbours[erased[self.neighbours]] = -1
 
-    def _compare(self, compare: Any, rows: Rows, others: Rows) -> None:
-        if not len(rows) or not len(others):
-            return
-        parts = [rows[start : start + _BLOCK_ROWS] for start in range(0, len(rows), _BLOCK_ROWS)]
+    def _compare(self, compare: Any, cells: Sequence[Cell]) -> None:
+        """Let rows look for neighbours among others. No row looks in two cells, so that threads do not meet."""
+        parts = [
+            (rows[start : start + _BLOCK_ROWS], others)
+            for rows, others in cells
+            for start in range(0, len(rows), _BLOCK_ROWS)
+            if len(others)
+        ]
 
-        def work(part: Rows) -> None:
+        def work(part: Cell) -> None:
+            rows, others = part
             for start in range(0, len(others), _OTHER_ROWS):
-                compare(part, others[start : start + _OTHER_ROWS])
+                compare(rows, others[start : start + _OTHER_ROWS])
 
         for_each(work, parts)
+
+
+def _landmark_count(rows: int) -> int:
+    """How many cells a pool has, none where it is small; the same until it has doubled."""
+    return 0 if rows <= EXACT_ROWS else math.isqrt(1 << (rows.bit_length() - 1))
+
+
+def _cells(pool: Pool) -> list[Cell]:
+    """Rows, and among which others they look for their neighbours: all of them, unless the pool is large."""
+    there, count = np.flatnonzero(~pool.withdrawn), _landmark_count(len(pool))
+    if not count:
+        return [(there, there)]
+    # Rows that join later are no landmarks until the pool has doubled.
+    lots = np.random.Generator(np.random.Philox(key=1)).random(1 << (len(pool).bit_length() - 1))
+    landmarks = np.sort(np.argpartition(lots, count)[:count])
+    landmarks = landmarks[~pool.withdrawn[landmarks]]
+    found, _ = nearest_among(pool, there, landmarks, CELLS)
+    # A landmark is not its own neighbour, but it lies in its own cell.
+    at = np.searchsorted(there, landmarks)
+    found[at] = np.column_stack([landmarks, found[at, :-1]])
+    members = _grouped(there.repeat(found.shape[1]), found.ravel(), landmarks)
+    return list(zip(_grouped(there, found[:, 0], landmarks), members, strict=True))
+
+
+def _grouped(rows: Rows, keys: npt.NDArray[np.int32], groups: Rows) -> list[Rows]:
+    """The rows of each group, in ascending order."""
+    order = np.argsort(keys, kind="stable")
+    starts, stops = (np.searchsorted(keys, groups, side, order) for side in ("left", "right"))
+    return [rows[order[start:stop]] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
 
 
 def nearest_among(
@@ -185,13 +235,34 @@ def nearest_among(
     """
     graph = NeighbourGraph(count)
     graph.neighbours, graph._values = np.full((len(pool), count), -1, np.int32), np.full((len(pool), count), np.inf)
-    graph._compare(_comparison(pool, graph), rows, others)
+    graph._compare(_comparison(pool, graph), [(rows, others)])
     return graph.neighbours[rows], graph.distances[rows]
 
 
 def graph_fits(pool: Pool) -> bool:
     """Whether a pool is small enough for a graph."""
     return len(pool) <= MOST_ROWS
+
+
+def graph_is_exact(pool: Pool) -> bool:
+    """Whether a pool is small enough for an exact graph."""
+    return len(pool) <= EXACT_ROWS
+
+
+def graph_recall(pool: Pool, rows: int = 200) -> float:
+    """The share of the nearest neighbours of some random rows that the pool's graph knows.
+
+    Examples
+    --------
+    >>> graph_recall(Pool([[0.0], [1.0], [3.0]]))
+    1.0
+    """
+    there = np.flatnonzero(~pool.withdrawn)
+    some = np.sort(np.random.default_rng(0).permutation(there)[:rows])
+    graph = shared_graph(pool)
+    exact, _ = nearest_among(pool, some, there, graph.count)
+    known = [np.isin(best[best >= 0], kept).mean() for best, kept in zip(exact, graph.neighbours[some], strict=True)]
+    return float(np.mean(known))
 
 
 def shared_graph(pool: Pool) -> NeighbourGraph:

@@ -16,6 +16,8 @@ _NOTHING = np.zeros(0, np.int64)
 #: Waking a thread costs the waker more than all else it does: for some seconds a thread looks for work itself.
 _LOOK_SECONDS = 0.002
 _LOOK_TIMES = 2500
+#: Who has just given work is about to return to a person: work that began at once would take the interpreter from it.
+_LET_GO_SECONDS = 0.001
 
 
 def _as_it_is(proposal: Proposal) -> Proposal:
@@ -51,6 +53,7 @@ class _Worker:
                 task = self._tasks.popleft()
                 if task is None:
                     return
+                time.sleep(_LET_GO_SECONDS)
                 task()
                 looks = 0
             elif looks < _LOOK_TIMES:
@@ -66,9 +69,10 @@ class _Worker:
 class _Guess:
     """What to ask for next if a row turns out positive, and if it does not."""
 
-    def __init__(self, asked: Labels, held: Rows) -> None:
-        self.asked = asked
-        self.held = held
+    def __init__(self, number: int, row: int, sampled: bool, held: Any) -> None:
+        self.number, self.row, self.sampled = number, row, sampled
+        #: The rows that will be held when the answer has come.
+        self.held: Rows = np.sort(np.asarray(held, np.int64)) if len(held) else _NOTHING
         #: By the answer; None stands for none, when the row is put aside.
         self.next: dict[bool | None, Proposal] = {}
         #: The same as the caller wants to have it.
@@ -100,15 +104,11 @@ class _Guess:
             raise self._wrong
 
     def labels(self, positive: bool) -> Labels:
-        asked = self.asked
-        return Labels(asked.numbers, asked.rows, np.array([positive]), asked.sampled)
+        return Labels.of([self.number], [self.row], [positive], self.sampled)
 
     def is_about(self, labels: Labels) -> bool:
-        asked = self.asked
         return len(labels) == 1 and bool(
-            labels.rows[0] == asked.rows[0]
-            and labels.numbers[0] == asked.numbers[0]
-            and labels.sampled[0] == asked.sampled[0]
+            labels.rows[0] == self.row and labels.numbers[0] == self.number and labels.sampled[0] == self.sampled
         )
 
 
@@ -132,7 +132,7 @@ class ThinkAhead:
     >>> learner.tell(Labels.of([0], [0], [True], True))
     >>> learner.propose(1).rows
     array([2])
-    >>> learner.think(Labels.of([1], [2], [True], False), held=[])
+    >>> learner.think(1, 2, sampled=False, held=[])
     >>> learner.tell(Labels.of([1], [2], [False], False))
     >>> learner.propose(1).rows
     array([1])
@@ -144,13 +144,15 @@ class ThinkAhead:
         self._worker = _Worker()
         self._unlabelled = self._erasures = 0
 
-    def think(self, asked: Labels, held: Any, prepare: Callable[[Proposal], Any] = _as_it_is) -> None:
-        """Begin to find what follows the answer to one row that was just asked for.
+    def think(
+        self, number: int, row: int, sampled: bool, held: Any, prepare: Callable[[Proposal], Any] = _as_it_is
+    ) -> None:
+        """Begin to find what follows the answer to one row that was just asked for, under a number.
 
-        ``held`` are the rows that will be held when the answer has come. What is found goes through ``prepare``,
-        in the thread that thinks.
+        ``sampled`` says whether exploration drew it, ``held`` are the rows that will be held when the answer has
+        come. What is found goes through ``prepare``, in the thread that thinks.
         """
-        before, guess = self._guess, _Guess(asked, np.sort(np.asarray(held, np.int64)) if len(held) else _NOTHING)
+        before, guess = self._guess, _Guess(number, row, sampled, held)
         self._unlabelled, self._erasures = self.unlabelled, self.inner.pool_.erasures
         self._guess = guess
         self._worker.give(lambda: guess.find(lambda: self._think(before, guess, prepare)))
@@ -175,7 +177,7 @@ class ThinkAhead:
 
     def _still_holds(self, guess: _Guess, held: Any, open: bool = False) -> bool:
         """Whether the rows held are those that were thought of, with the row itself while it is ``open``."""
-        expected = np.sort(np.concatenate([guess.held, guess.asked.rows])) if open else guess.held
+        expected = np.sort(np.append(guess.held, guess.row)) if open else guess.held
         rows = np.sort(np.asarray(held, np.int64))
         return self._erasures == self.inner.pool_.erasures and np.array_equal(rows, expected)
 
@@ -185,7 +187,7 @@ class ThinkAhead:
         Nothing for a row that is not thought of, and no answer that nothing follows.
         """
         guess = self._guess
-        if guess is None or guess.asked.rows[0] != row or guess.answer is not None:
+        if guess is None or guess.row != row or guess.answer is not None:
             return {}
         guess.wait()
         return dict(guess.prepared)
@@ -196,7 +198,7 @@ class ThinkAhead:
         Nothing is told where that row was not thought of, or where nothing follows.
         """
         guess = self._guess
-        if guess is None or guess.answer is not None or guess.asked.rows[0] != row:
+        if guess is None or guess.answer is not None or guess.row != row:
             return None
         guess.wait()
         if answer not in guess.prepared or self._erasures != self.inner.pool_.erasures:
@@ -257,8 +259,8 @@ class ThinkAhead:
     def _think(self, before: _Guess | None, guess: _Guess, prepare: Callable[[Proposal], Any]) -> None:
         if before is not None:
             self._take_in(before)
-        learner, row = self.inner, guess.asked.rows
-        held = np.concatenate([guess.held, row])
+        learner = self.inner
+        held = np.append(guess.held, guess.row)
         guess.exploring[None] = guess.exploring[False] = learner.exploring(held)
         guess.next[None] = learner.propose(1, held)
         if learner.negatives == "none" and not learner.ordered:
@@ -268,7 +270,7 @@ class ThinkAhead:
             learner.tell(guess.labels(False))
             guess.next[False] = learner.propose(1, guess.held)
             guess.exploring[False] = learner.exploring(guess.held)
-            learner.untell(row)
+            learner.untell([guess.row])
         learner.tell(guess.labels(True))
         guess.told = True
         guess.next[True] = learner.propose(1, guess.held)
@@ -282,6 +284,6 @@ class ThinkAhead:
     def _take_in(self, guess: _Guess) -> None:
         """Bring the learner from what was guessed to what turned out."""
         if guess.told and not guess.answer:
-            self.inner.untell(guess.asked.rows)
+            self.inner.untell([guess.row])
         if guess.answer is not None and not (guess.told and guess.answer):
             self.inner.tell(guess.labels(guess.answer))

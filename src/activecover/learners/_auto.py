@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from activecover.errors import InputError, NotAvailable
-from activecover.frontier import graph_fits
+from activecover.frontier import NO_KEY, graph_fits, shared_graph
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows
 from activecover.learners._by_score import NearScore, Scan
 from activecover.learners._classifier import Linear
@@ -22,6 +22,7 @@ from activecover.learners._nearest import ExploreCommit
 from activecover.learners._posterior import KnnPosterior
 from activecover.learners._rocchio import Rocchio
 from activecover.learners._spread import SpreadPosterior
+from activecover.learners._survey import Survey
 
 Credits = npt.NDArray[np.bool_]
 Yields = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
@@ -42,9 +43,9 @@ RULES: Mapping[str, Callable[..., Learner]] = {
 DENSE: Mapping[str, float] = {
     "explore-commit": 0.2,
     "density-commit": 0.2,
-    "local-contrast": 0.5,
-    "knn-posterior": 0.5,
-    "spread-posterior": 0.5,
+    "local-contrast": 0.3,
+    "knn-posterior": 0.3,
+    "spread-posterior": 0.6,
     "rocchio": 0.2,
     "linear": 0.2,
 }
@@ -62,14 +63,17 @@ UNTRIED = 0.35
 #: Those that a pool too large for a neighbour graph has to do without.
 ON_A_GRAPH = {"local-contrast", "knn-posterior", "spread-posterior"}
 
-#: The share of questions that goes to any rule, or to a random row, by lot: nothing is ever given up for good.
+#: The share of questions that goes to any rule, or to looking around, by lot: nothing is ever given up for good.
 EXPLORATION = 0.1
-#: How many labels the expected yield is worth.
-PRIOR_LABELS = 16.0
+#: Past this share of the positives that can be expected to be left, a batch has places for looking around.
+CERTAIN = 0.8
+#: How many labels the expected yield is worth: more for dense pools and all labels, where it was found by trial.
+PRIOR_LABELS, DENSE_PRIOR_LABELS = 16.0, 40.0
 #: Yields are counted over about the last quarter of the learner's questions, and these at least.
 MEMORY, LEAST_MEMORY = 0.25, 20.0
 #: Rules are ranked anew when half as many labels again have come, and at least this share of the pool.
 RENEWAL, POOL_SHARE = 2, 200
+LOOKING_AROUND = "looking around: little is known of its neighbours"
 _LOTS = 16
 _LENDING = {"dense": "exact", "sparse": "sparse", "bits": "bits"}
 
@@ -138,6 +142,8 @@ class Auto(Learner):
         expected = self._portfolio()
         self.names_ = list(expected)
         self._expected = np.array(list(expected.values()))
+        found_by_trial = self.pool_.kind == "dense" and not self.positives_only
+        self._prior = DENSE_PRIOR_LABELS if found_by_trial else PRIOR_LABELS
         # Without negatives there is nothing to tell directions that matter from those that do not.
         self._balanced: BalancedGround | None = None if self.positives_only else balanced_ground(self.pool_)
         self.rules_: list[Learner] = []
@@ -145,6 +151,7 @@ class Auto(Learner):
             self.rules_.append(self._begun(name))
         self._history = _History(len(self.names_))
         self._asked = self._numbered = 0
+        self._sampled = self._sampled_found = self._found = 0
         self._tops: list[Rows] | None = None
         self._renewal = 0
         self._standing: Yields | None = None
@@ -211,6 +218,9 @@ class Auto(Learner):
                 rule.tell(part)
             at = stop
         self._numbered += int((labels.numbers >= 0).sum())
+        self._sampled += int(labels.sampled.sum())
+        self._sampled_found += int(labels.positive[labels.sampled].sum())
+        self._found += int(labels.positive.sum())
 
     def _room(self) -> int:
         """How many labels may follow until the rules are ranked again; they are, if that is now."""
@@ -251,6 +261,7 @@ class Auto(Learner):
         kept = ~np.isin(np.array(recent, np.int64), gone.rows)
         self._history.keep_of_last(kept)
         self._numbered -= int((gone.numbers >= 0).sum())
+        self._found -= int(gone.positive.sum())
         self._since = {row: None for row, keep in zip(recent, kept.tolist(), strict=True) if keep}
         self._asked -= len(gone)
         for rule in self.rules_:
@@ -269,16 +280,16 @@ class Auto(Learner):
         What is expected of a rule falls with the yield of all questions lately: when positives have become rare, a
         rule that has not been asked for long would else seem better than those that have.
         """
-        labels = np.full(len(self.rules_), PRIOR_LABELS)
+        labels = np.full(len(self.rules_), self._prior)
         if not self._asked:
             return self._expected.copy(), labels
         credits, outcomes = self._history.credits, self._history.outcomes
         age = np.arange(len(outcomes))[::-1]
         weights = np.exp(-age / (LEAST_MEMORY + MEMORY * len(outcomes)))
         found, best = weights * outcomes, self._expected.max()
-        overall = (PRIOR_LABELS * best + found.sum()) / (PRIOR_LABELS + weights.sum())
+        overall = (self._prior * best + found.sum()) / (self._prior + weights.sum())
         expected, labels = self._expected * min(1.0, overall / best), labels + weights @ credits
-        return (PRIOR_LABELS * expected + found @ credits) / labels, labels
+        return (self._prior * expected + found @ credits) / labels, labels
 
     def _valid_standing(self) -> Yields:
         """The yields that decide.
@@ -290,8 +301,10 @@ class Auto(Learner):
             return self._standing
         return self._yields()
 
-    def _draw(self, numbers: Rows, standing: Yields) -> npt.NDArray[np.int64]:
-        """Which rule each question goes to; the number of rules stands for a random row."""
+    def _draw(
+        self, numbers: Rows, standing: Yields, exploration: float | npt.NDArray[np.float64] = EXPLORATION
+    ) -> npt.NDArray[np.int64]:
+        """Which rule each question goes to; the number of rules stands for a random row, or for looking around."""
         means, labels = standing
         lots = self._lots(numbers)
         count = len(self.rules_)
@@ -299,7 +312,7 @@ class Auto(Learner):
         draws = np.arcsin(np.sqrt(means)) + ndtri(lots[:, 2 : 2 + count]) / (2.0 * np.sqrt(labels))
         draws[:, [not rule._ready() for rule in self.rules_]] = -np.inf
         by_lot = np.minimum((lots[:, 1] * (count + 1)).astype(np.int64), count)
-        return np.where(lots[:, 0] < EXPLORATION, by_lot, draws.argmax(axis=1))
+        return np.where(lots[:, 0] < exploration, by_lot, draws.argmax(axis=1))
 
     def _lots(self, numbers: Rows) -> npt.NDArray[np.float64]:
         """Random numbers for each question: the same for a number, whatever else is asked."""
@@ -313,8 +326,42 @@ class Auto(Learner):
 
     def _rank(self, k: int, free: FreeRows) -> Proposal:
         self._follow()
-        first = self._numbered + len(free.held)
-        return _Interleaved(self, free, k).take(self._draw(np.arange(first, first + k), self._valid_standing()))
+        places = len(free.held) + np.arange(k)
+        numbers = self._numbered + places
+        if not self.surveys_:
+            return _Interleaved(self, free, k).take(self._draw(numbers, self._valid_standing()))
+        depths = places / (len(self._told) + places + 1e-9)
+        # What is tried out far down a batch teaches nothing until the batch is through.
+        drawn = self._draw(numbers, self._valid_standing(), EXPLORATION * (1.0 - depths))
+        drawn[self._lots(numbers)[:, -1] < self._survey_shares(places, depths)] = len(self.rules_)
+        return _Interleaved(self, free, k).take(drawn)
+
+    @property
+    def surveys_(self) -> bool:
+        """Whether it looks around where neither the rules nor chance would; needs a graph, and negatives in it."""
+        return not self.positives_only and graph_fits(self.pool_)
+
+    def _survey(self, free: FreeRows, taken: Sequence[int]) -> Survey:
+        """Looking around, as if the rows that are held or taken were labelled."""
+        ground = self.pool_ if self._balanced is None else self._balanced.pool
+        rows = free.without(np.asarray(taken, np.int64)).among(self.exploration_.order())
+        looked_at = np.ones(len(self.pool_), bool)
+        looked_at[rows] = False
+        worth = np.ones(len(rows))
+        for rule in self.rules_:
+            if isinstance(rule, LocalContrast) and rule._ready():
+                worth = (1.0 - rule._nearness(rows)) ** 2
+                break
+        return Survey(shared_graph(ground), np.flatnonzero(looked_at), rows, worth)
+
+    def _survey_shares(self, places: Rows, depths: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """How likely each place of a batch is spent on looking around.
+
+        Places deep in a batch, measured by the labels that the rules rest on, are worth little to the rules; unless
+        more positives are left than places, by the share of positives in the sample.
+        """
+        left = self._sampled_found / max(1, self._sampled) * len(self.pool_) - self._found
+        return np.where(places < CERTAIN * left, 0.0, depths**2)
 
 
 class _History:
@@ -355,22 +402,37 @@ class _Interleaved:
         self._auto, self._free, self._k = auto, free, k
         self._lists: dict[int, Proposal | None] = {}
         self._next: dict[int, int] = {}
-        self._taken: set[int] = set()
+        self._taken: dict[int, None] = {}
+        self._survey: Survey | None = None
         self._yields = auto._yields()[0]
 
     def take(self, drawn: npt.NDArray[np.int64]) -> Proposal:
-        rows, far, nearest, reasons = [], [], [], []
-        for rule in drawn.tolist():
-            rule = self._usable(rule)
-            place, ranking = self._advance(rule), self._lists[rule]
-            assert ranking is not None
-            rows.append(int(ranking.rows[place]))
-            far.append(float(ranking.distances[place]))
-            nearest.append(int(ranking.nearest[place]))
-            reasons.append(self._reason(rule, place))
+        found = [self._next_of(rule) for rule in drawn.tolist()]
         return Proposal(
-            np.array(rows, np.int64), 0, np.array(far, np.float64), np.array(nearest, np.int64), reasons=tuple(reasons)
+            np.array([row for row, _, _, _ in found], np.int64),
+            0,
+            np.array([far for _, far, _, _ in found], np.float64),
+            np.array([key for _, _, key, _ in found], np.int64),
+            reasons=tuple(reason for _, _, _, reason in found),
         )
+
+    def _next_of(self, rule: int) -> tuple[int, float, int, str]:
+        """A rule's best row that is not taken yet, with what there is to say about it."""
+        if rule == len(self._auto.rules_) and self._auto.surveys_:
+            return self._surveyed(), np.nan, NO_KEY, LOOKING_AROUND
+        rule = self._usable(rule)
+        place, ranking = self._advance(rule), self._lists[rule]
+        assert ranking is not None
+        row, far, key = int(ranking.rows[place]), float(ranking.distances[place]), int(ranking.nearest[place])
+        return row, far, key, self._reason(rule, place)
+
+    def _surveyed(self) -> int:
+        """The next row of a survey that knows of all rows taken before it."""
+        if self._survey is None:
+            self._survey = self._auto._survey(self._free, list(self._taken))
+        row = self._survey.next()
+        self._taken[row] = None
+        return row
 
     def _usable(self, rule: int) -> int:
         """The rule, or the next one that has an answer; random rows are always to be had."""
@@ -401,8 +463,11 @@ class _Interleaved:
         place = self._next[rule]
         while int(ranking.rows[place]) in self._taken:
             place += 1
+        row = int(ranking.rows[place])
         self._next[rule] = place + 1
-        self._taken.add(int(ranking.rows[place]))
+        self._taken[row] = None
+        if self._survey is not None:
+            self._survey.look(row)
         return place
 
     def _reason(self, rule: int, place: int) -> str:

@@ -19,7 +19,7 @@ class DensityCommit(NearScore):
 
     Negatives are not learnt from. The density is a statistic of the whole pool: it is computed before
     the first label, from all rows alike, and rows that are erased later leave it as it is. In pools of
-    more than 200,000 rows neighbours are looked for in a random sample of them.
+    more than 200,000 rows the neighbours are approximate, and in more than 2,000,000 looked for in a random sample.
 
     Parameters
     ----------

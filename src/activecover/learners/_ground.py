@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier import graph_fits
+from activecover.frontier import graph_is_exact
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool, Vectors, blocks
 
@@ -61,7 +61,7 @@ def balanced_ground(pool: Pool) -> BalancedGround | None:
     """The balanced twin of a pool, made once; None where rules measure in the pool itself.
 
     That is so for sparse rows and bits, whose distances are made for them, for directions (cosine), and for
-    pools too large for a neighbour graph, of which there should be no second copy.
+    pools too large for an exact neighbour graph, of which there should be no second copy.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def balanced_ground(pool: Pool) -> BalancedGround | None:
     >>> balanced_ground(pool).pool.vectors.round().tolist()
     [[0.0, 0.0], [14.0, 0.0], [0.0, 1.0], [14.0, 1.0]]
     """
-    if pool.kind != "dense" or pool.metric != "euclidean" or not graph_fits(pool):
+    if pool.kind != "dense" or pool.metric != "euclidean" or not graph_is_exact(pool):
         return None
     with _LOCK:
         ground: BalancedGround | None = pool.statistics.get(_NAME)

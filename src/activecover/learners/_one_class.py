@@ -12,12 +12,14 @@ import numpy.typing as npt
 
 from activecover.errors import NotAvailable
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows, ranked
+from activecover.learners._detectors import NO_FIT, fit, fit_each, score
 from activecover.learners._explore import FreeRows
-from activecover.learners._scores import score
 from activecover.parallel import one_blas_thread
 from activecover.pool import blocks
 
 Grid = Mapping[str, Sequence[Any]]
+#: How much is scored at a time: asking a forest costs as much for one row as for thousands.
+_SCORED_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +124,17 @@ class OneClass(Learner):
             with one_blas_thread(), warnings.catch_warnings():
                 # Few positives in many dimensions: scikit-learn warns at every fit, the tuning judges it.
                 warnings.simplefilter("ignore")
-                detector = self._build(self._best_parameters(known))
-                _fit(detector, self._vectors(known.positives))
-                self._scored = (key, self._score_open(detector))
+                fitted = _fit(self._build(self._best_parameters(known)), self._vectors(known.positives))
+                self._scored = (key, self._score_open(fitted))
         return self._scored[1]
 
-    def _score_open(self, detector: Any) -> npt.NDArray[np.float64]:
+    def _score_open(self, fitted: Any) -> npt.NDArray[np.float64]:
         """Scores of the open rows; a closed one may have been erased and stays at minus infinity."""
         scores = np.full(len(self.pool_), -np.inf)
         rows = self._free(()).all()
-        for block in blocks(len(rows), self.pool_.dimensions * 8):
+        for block in blocks(len(rows), self.pool_.dimensions * 8, _SCORED_BYTES):
             part = np.asarray(self.pool_.vectors[rows[block]], np.float64)
-            scores[rows[block]] = score(detector, part)
+            scores[rows[block]] = score(fitted, part)
         return scores
 
     def _vectors(self, rows: Rows) -> npt.NDArray[np.float64]:
@@ -159,16 +160,16 @@ class OneClass(Learner):
             inside = self._vectors(known.sample_positives)
             outside = np.asarray(self.pool_.vectors[known.sample_negatives], np.float64)
             settings = list(ParameterGrid(dict(self.grid)))
-            accuracies = [self._accuracy(setting, inside, outside) for setting in settings]
-            if max(accuracies) < 0:
+            accuracies = self._accuracies(settings, inside, outside)
+            if accuracies.max() < 0:
                 raise NotAvailable("no setting of the grid could be fitted to the sample's positives")
             self._tuned = (key, settings[int(np.argmax(accuracies))])
         return self._tuned[1]
 
-    def _accuracy(
-        self, setting: Mapping[str, Any], inside: npt.NDArray[np.float64], outside: npt.NDArray[np.float64]
-    ) -> float:
-        """Cross-validated share of the sample that is judged rightly; -1 where a fold cannot be fitted."""
+    def _accuracies(
+        self, settings: Sequence[Mapping[str, Any]], inside: npt.NDArray[np.float64], outside: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """Cross-validated shares of the sample that are judged rightly; below 0 where a fold cannot be fitted."""
         from sklearn.model_selection import StratifiedKFold
 
         folds = min(self.folds, len(inside))
@@ -179,21 +180,18 @@ class OneClass(Learner):
             outside = outside[:0]
         points = np.concatenate([inside, outside])
         truth = np.repeat([1, -1], [len(inside), len(outside)])
-        right = 0
+        right = np.zeros(len(settings))
         for train, test in StratifiedKFold(folds, shuffle=True, random_state=self.seed_ % 2**32).split(points, truth):
-            detector = self._build(setting)
-            try:
-                _fit(detector, points[train][truth[train] == 1])
-            except NotAvailable:
-                return -1.0
-            right += int((detector.predict(points[test]) == truth[test]).sum())
+            positives = points[train][truth[train] == 1]
+            for place, fitted in enumerate(fit_each([self._build(setting) for setting in settings], positives)):
+                right[place] += -np.inf if fitted is None else (fitted.predict(points[test]) == truth[test]).sum()
         return right / len(points)
 
 
-def _fit(detector: Any, positives: npt.NDArray[np.float64]) -> None:
+def _fit(detector: Any, positives: npt.NDArray[np.float64]) -> Any:
     try:
-        detector.fit(positives)
-    except (ValueError, np.linalg.LinAlgError, FloatingPointError) as reason:
+        return fit(detector, positives)
+    except NO_FIT as reason:
         name = type(detector).__name__
         raise NotAvailable(
             f"{name} cannot be fitted to {len(positives)} positive(s): {str(reason).splitlines()[0]}"

@@ -7,7 +7,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -25,8 +25,8 @@ Event = dict[str, Any]
 _MORE = b" "
 
 
-#: What JSON gives back as it was, but for letters that cannot be encoded and numbers that are none.
-_PLAIN = frozenset({str, int, bool, float, type(None)})
+#: What JSON gives back as it was, as it does plain letters and finite numbers.
+_PLAIN = frozenset({int, bool, type(None)})
 
 
 class EventLog(ABC):
@@ -65,10 +65,9 @@ class EventLog(ABC):
         """The head, once every event was found to be as it was appended; a log that was changed is refused."""
         return self.head()
 
-    @contextmanager
-    def turn(self, lasting: bool = True) -> Iterator[None]:
+    def turn(self, lasting: bool = True) -> AbstractContextManager[None]:
         """A time in which nobody else appends; ``lasting`` says whether events will be."""
-        yield
+        return nullcontext()
 
     def try_brain(self) -> bool:
         """Become the one process that runs the learner; whether we are."""
@@ -287,10 +286,12 @@ def encode(position: int, event: Mapping[str, Any]) -> bytes:
 
 def _as_read(position: int, event: Mapping[str, Any]) -> Event:
     """An event as it comes back from a file: what does not survive that does not survive in memory either."""
-    if "chain" in event or not all(type(value) in _PLAIN for value in event.values()):
+    if "chain" in event:
         return _through_json(position, event)
     for value in event.values():
-        if (type(value) is str and not value.isascii()) or (type(value) is float and not math.isfinite(value)):
+        kind = type(value)
+        plain = value.isascii() if kind is str else math.isfinite(value) if kind is float else kind in _PLAIN
+        if not plain:
             return _through_json(position, event)
     return {"seq": position, **event}
 

@@ -54,15 +54,13 @@ class Open:
     def ask(self, k: int, by: str, shown: str | None = None) -> list[Item]:
         """Lease items to someone, first what their page shows already, and none that another page may show next."""
         promised = shown if shown is not None and self.promises.are_kept(by, shown) else None
-        items = self.campaign.ask(k, by, shown=promised)
-        broken = self.promises.broken_by(by, [item.id for item in items])
+        items = self.campaign.ask(k, by, shown=promised, avoid=self.promises.to_others(by))
+        broken = self.promises.to_others(by).intersection(item.id for item in items)
         if not broken:
             return items
-        more = self.campaign.ask(k + self.promises.count(by), by)
-        broken = self.promises.broken_by(by, [item.id for item in more])
-        kept = [item for item in more if item.id not in broken][:k]
-        self.campaign.release([item.id for item in more if item not in kept], by)
-        return kept
+        # They were shown to someone in this very moment.
+        self.campaign.release(sorted(broken), by)
+        return self.campaign.ask(k, by, avoid=self.promises.to_others(by))
 
     def ahead(self, name: str, by: str) -> dict[bool | None, Item]:
         """What comes next for either answer to someone's item, or none, promised to them."""

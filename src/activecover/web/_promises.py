@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 #: As long as someone counts as being at work.
 _KEPT = 600.0
@@ -17,8 +17,8 @@ class Promises:
     --------
     >>> promises = Promises()
     >>> promises.make("ann", ["a", "b"])
-    >>> promises.broken_by("bob", ["b", "c"]), promises.broken_by("ann", ["b"])
-    (['b'], [])
+    >>> sorted(promises.to_others("bob")), promises.to_others("ann")
+    (['a', 'b'], set())
     >>> promises.are_kept("ann", "a"), promises.are_kept("bob", "a")
     (True, False)
     """
@@ -38,16 +38,8 @@ class Promises:
             until, ids = self._made.get(who, (0.0, frozenset()))
             return until > time.monotonic() and name in ids
 
-    def count(self, who: str) -> int:
-        """How many items are promised to others."""
-        return len(self._of_others(who))
-
-    def broken_by(self, who: str, ids: Collection[str]) -> list[str]:
-        """Those of some items that are promised to others."""
-        taken = self._of_others(who)
-        return [name for name in ids if name in taken]
-
-    def _of_others(self, who: str) -> set[str]:
+    def to_others(self, who: str) -> set[str]:
+        """Items that are promised to anybody else."""
         now = time.monotonic()
         with self._lock:
             self._made = {other: made for other, made in self._made.items() if made[0] > now}

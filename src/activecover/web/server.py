@@ -114,8 +114,9 @@ def _app(home: Home, token: str | None, settings: dict[str, Any]) -> Any:
 def listen(host: str, port: int) -> socket.socket:
     """A socket on an address; one that cannot be had is named."""
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # Only where the protocol is named does asyncio send small answers at once; else some wait for 40 ms.
+        listener = socket.socket(family, kind, protocol)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)

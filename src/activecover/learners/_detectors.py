@@ -1,0 +1,105 @@
+"""Outlier detectors, fitted and asked for scores through BLAS where scikit-learn would loop."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from activecover.learners._svm import Points, fit_support, support_of
+
+#: With fewer support vectors libsvm, which computes only the columns that it comes across, is as quick.
+_LEAST_NU = 0.2
+#: Up to so many points the kernel of all pairs is kept in memory (2.5 GB); libsvm takes over from there.
+_MOST_POINTS = 25_000
+#: What scikit-learn raises where a detector cannot be fitted.
+NO_FIT = (ValueError, np.linalg.LinAlgError, FloatingPointError)
+
+
+def fit(detector: Any, points: Points) -> Any:
+    """Fit a detector, and give back what scores points the way it does."""
+    if not _is_support_vector_machine(detector):
+        return detector.fit(points)
+    if detector.nu >= _LEAST_NU and len(points) <= _MOST_POINTS:
+        return fit_support(detector, points)
+    return support_of(detector.fit(points))
+
+
+def fit_each(detectors: Sequence[Any], points: Points) -> Iterator[Any | None]:
+    """Fit detectors of one kind that differ in their settings, one after the other; None where one cannot be fitted.
+
+    What the settings do not change is done once: a robust covariance does not depend on the contamination, and
+    the trees of a forest are those of a larger one. Each is to be used before the next is asked for.
+
+    Examples
+    --------
+    >>> from sklearn.covariance import EllipticEnvelope
+    >>> points = np.random.default_rng(0).normal(size=(30, 2))
+    >>> fitted = fit_each([EllipticEnvelope(contamination=c, random_state=0) for c in (0.1, 0.5)], points)
+    >>> [int((one.predict(points) == 1).sum()) for one in fitted]
+    [27, 15]
+    """
+    if _differ_in(detectors, "EllipticEnvelope", "contamination"):
+        yield from _envelopes(detectors, points)
+    elif _differ_in(detectors, "IsolationForest", "n_estimators"):
+        yield from _forests(detectors, points)
+    else:
+        for detector in detectors:
+            yield _tried(detector, points)
+
+
+def score(fitted: Any, points: Points) -> Points:
+    """Larger for more like the points that a detector was fitted to; minus infinity where it has no answer."""
+    score_of = fitted.score_samples if hasattr(fitted, "score_samples") else fitted.decision_function
+    values = np.asarray(score_of(points), np.float64).reshape(-1)
+    # A degenerate fit can give NaN: such a row goes last, it is not lost.
+    return np.where(np.isnan(values), -np.inf, values)
+
+
+def _is_support_vector_machine(detector: Any) -> bool:
+    from sklearn.svm import OneClassSVM
+
+    return type(detector) is OneClassSVM and detector.kernel in ("linear", "rbf")
+
+
+def _differ_in(detectors: Sequence[Any], name: str, parameter: str) -> bool:
+    """Whether detectors are all scikit-learn's of one name, and alike but for one parameter."""
+    others = [
+        {key: value for key, value in one.get_params(deep=False).items() if key != parameter} for one in detectors
+    ]
+    named = {(type(one).__module__.partition(".")[0], type(one).__name__) for one in detectors}
+    # Chance that is not fixed would differ from fit to fit.
+    return named == {("sklearn", name)} and all(one == others[0] for one in others) and _is_repeatable(others[0])
+
+
+def _is_repeatable(parameters: dict[str, Any]) -> bool:
+    return isinstance(parameters["random_state"], int)
+
+
+def _envelopes(detectors: Sequence[Any], points: Points) -> Iterator[Any | None]:
+    first = _tried(detectors[0], points)
+    for detector in detectors:
+        if first is None:
+            yield None
+            continue
+        twin = copy.copy(first).set_params(contamination=detector.contamination)
+        twin.offset_ = np.percentile(-first.dist_, 100.0 * detector.contamination)
+        yield twin
+
+
+def _forests(detectors: Sequence[Any], points: Points) -> Iterator[Any | None]:
+    grown: Any = None
+    for detector in detectors:
+        if grown is None or detector.n_estimators < grown.n_estimators:
+            grown = detector.set_params(warm_start=True)
+        grown.set_params(n_estimators=detector.n_estimators)
+        yield _tried(grown, points)
+
+
+def _tried(detector: Any, points: Points) -> Any | None:
+    try:
+        return detector.fit(points)
+    except NO_FIT:
+        return None
