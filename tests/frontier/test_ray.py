@@ -505,7 +505,7 @@ def test_what_the_page_shows(cluster, tmp_path, monkeypatch, capsys):
 
 
 NODE_LEAVES = """
-    import json, sys, tempfile
+    import contextlib, json, os, signal, sys
     import numpy as np
     import ray
     from ray.cluster_utils import Cluster
@@ -522,12 +522,18 @@ NODE_LEAVES = """
     # Two on a node at most: before a node leaves there is room for six, and afterwards for four.
     pool = ShardedPool(f"{folder}/x.npy", shards=4, actor_options={"num_cpus": 0.5})
     everyone = {shard: () for shard in range(4)}
-    places = pool.shards.call("node", everyone).values()
+    node_of, process_of = (pool.shards.call(what, everyone) for what in ("node", "process"))
+    places = node_of.values()
     (leaving, *_) = [node for node in nodes if node.node_id in places]
 
     def watch(_, asked, found):
         if asked == 300:
             cluster.remove_node(leaving, allow_graceful=False)
+            # A machine that leaves takes all its processes along; here they would go on answering for a while.
+            for shard, node in node_of.items():
+                if node == leaving.node_id:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process_of[shard], signal.SIGKILL)
 
     trace = cover(pool, positive, ExploreCommit(100), batch=1, budget=400, watch=watch)
     later = pool.shards.call("node", everyone).values()
