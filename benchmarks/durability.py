@@ -22,6 +22,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -120,10 +121,12 @@ def main() -> int:
             PARTS[part]()
             said = ", ".join(f"{value:,} {what}" for what, value in kept()[part].items())
             print(f"holds: {part}: {said}", flush=True)
-        except (AssertionError, subprocess.CalledProcessError) as wrong:
+        except Exception as wrong:
+            # Whatever it was, it is said where evidence is kept, and in full where a person looks.
+            traceback.print_exc()
             failed += 1
             done = ", ".join(f"{value:,} {what}" for what, value in kept().get(part, {}).items()) or "nothing"
-            print(f"FAILS: {part}: {wrong} (before that: {done})", flush=True)
+            print(f"FAILS: {part}: {wrong!r} (before that: {done})", flush=True)
     return 1 if failed else 0
 
 
