@@ -39,8 +39,7 @@ Job = tuple[str, str, int]
 
 
 def rules() -> list[str]:
-    # The rankings have no distances.
-    return [rule.name for rule in standard_rules() if rule.name != "distance-gap"]
+    return [rule.name for rule in standard_rules()]
 
 
 def is_valid(name: str) -> bool:

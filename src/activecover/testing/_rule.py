@@ -120,8 +120,10 @@ def measure_coverage(
 ) -> dict[tuple[float, float], Coverage]:
     """Simulate campaigns and count those that a rule ended too early, for each target and alpha.
 
-    The rule is looked at after every label. A rule that never stops ends with the pool.
+    The rule is looked at after every label. A rule that never stops ends with the pool. A row's place in the ranking
+    stands for its distance to a positive, for rules that look at distances.
     """
+    distance = np.arange(1.0, ranking.rows + 1)
     ends: dict[tuple[float, float], list[tuple[float, float]]] = {}
     for run in range(runs):
         truth = ranking.draw(ranking.rows, ranking.positives, np.random.default_rng([seed, run]))
@@ -133,7 +135,8 @@ def measure_coverage(
                 rule = make(target, 1 - alpha)
                 # A control sample is planned for the target; other draws are the same for all of them.
                 if record is None or rule.design == "control":
-                    record = campaign_for(rule, truth, np.random.default_rng([seed, run, 1]), switch=switch)
+                    draws = np.random.default_rng([seed, run, 1])
+                    record = campaign_for(rule, truth, draws, switch=switch, distance=distance)
                 if course is None or rule.course_per_target:
                     course = rule.follow(record)
                 stops = rule.stops(record, course)
