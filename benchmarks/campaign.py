@@ -110,7 +110,7 @@ def time_steps(
     seconds: dict[str, list[float]] = {kind: [] for kind in kinds}
     with (
         SqlStore(folder / "steps.sqlite") as store,
-        Campaign(pool, log=store.create("one"), explore=0, known=[str(first)]) as campaign,
+        Campaign(pool, "explore-commit", log=store.create("one"), explore=0, known=[str(first)]) as campaign,
     ):
         (item,) = campaign.ask()
         for number in range(count + warm):
@@ -152,7 +152,7 @@ def write_parquet(path: Path, rows: int) -> None:
 def new(folder: Path, path: Path) -> None:
     """In a process of its own: begin the campaign and say how much memory it took at most."""
     with Home(folder) as home:
-        home.new("big", path, explore=100, seed=0).close()
+        home.new("big", path, learner="explore-commit", explore=100, seed=0).close()
     # Not by getrusage, which begins with the size of who started the process.
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     print(int(lines["VmHWM"].split()[0]) * 1024)

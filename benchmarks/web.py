@@ -40,7 +40,8 @@ def make_home(folder: Path, rows: int) -> np.ndarray[tuple[int], np.dtype[np.boo
     points += centres[cluster].astype(np.float32)
     positive: np.ndarray[tuple[int], np.dtype[np.bool_]] = cluster < 2
     with Home(folder) as home:
-        home.new("web", Pool(points), explore=0, known=[str(row) for row in np.flatnonzero(positive)[:3]]).close()
+        known = [str(row) for row in np.flatnonzero(positive)[:3]]
+        home.new("web", Pool(points), learner="explore-commit", explore=0, known=known).close()
     return positive
 
 

@@ -176,7 +176,7 @@ def test_k_larger_than_the_pool_gives_all_of_it():
 
 def test_known_positives_inside_and_outside_need_no_exploration():
     pool = Pool(np.arange(10.0)[:, None], contents={"text": list("abcdefghij")})
-    campaign = Campaign(pool, explore=0, known=["3"], outside=[[8.6]])
+    campaign = Campaign(pool, "explore-commit", explore=0, known=["3"], outside=[[8.6]])
     items = campaign.ask(3)
     assert [item.id for item in items] == ["9", "8", "2"]
     assert items[0].nearest == "known positive 1 from outside"
@@ -306,7 +306,7 @@ def test_a_file_is_taken_up_where_it_ended(tmp_path):
 def test_another_pool_or_other_settings_are_refused(tmp_path):
     pool, _ = scene()
     path = tmp_path / "log.jsonl"
-    Campaign(pool, log=path, outside=np.ones((1, 3))).close()
+    Campaign(pool, "explore-commit", log=path, outside=np.ones((1, 3))).close()
     others = {
         "vectors differ": {"pool": Pool(pool.vectors + 1, ids=pool.ids), "outside": np.ones((1, 3))},
         "ids differ": {"pool": Pool(pool.vectors), "outside": np.ones((1, 3))},

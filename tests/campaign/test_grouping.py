@@ -13,7 +13,8 @@ POINTS = [[0.0], [9.0], [0.0], [3.0], [0.0], [9.25]]
 
 def begin(duplicates=None, **settings):
     pool = Pool(POINTS, ids=list("abcdef"))
-    return Campaign(pool, explore=0, duplicates=duplicates or Duplicates(), **{"known": ["d"], **settings})
+    settings = {"known": ["d"], **settings}
+    return Campaign(pool, "explore-commit", explore=0, duplicates=duplicates or Duplicates(), **settings)
 
 
 def reopened(campaign, pool=None):

@@ -308,7 +308,7 @@ def test_insurance_finds_a_component_that_the_learner_would_reach_last() -> None
     far = set(pool.ids[380:])
     costs = []
     for seed in range(runs):
-        campaign = Campaign(pool, explore=0, known=["0"], seed=seed, insure=share)
+        campaign = Campaign(pool, "explore-commit", explore=0, known=["0"], seed=seed, insure=share)
         count, hit = 0, False
         while not hit:
             (item,) = campaign.ask()
@@ -316,7 +316,7 @@ def test_insurance_finds_a_component_that_the_learner_would_reach_last() -> None
             campaign.tell(item.id, hit)
             count += 1
         costs.append(count)
-    plain = Campaign(pool, explore=0, known=["0"])
+    plain = Campaign(pool, "explore-commit", explore=0, known=["0"])
     assert not any(item.id in far for item in plain.ask(379))
     predicted = labels_to_hit(component, len(pool) - 1, share)
     error = np.std(costs) / np.sqrt(runs)

@@ -173,7 +173,7 @@ def test_forgetting_changes_nothing_in_what_is_asked(home, mails, tmp_path):
     orders = []
     for forget in (False, True):
         with Home(tmp_path / f"forget-{forget}") as place:
-            begin(place, mails, forget_negatives=forget).close()
+            begin(place, mails, forget_negatives=forget, learner="explore-commit").close()
             order = []
             for _ in TEXTS:
                 with place.open("mail") as campaign:

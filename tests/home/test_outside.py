@@ -27,7 +27,7 @@ def table(path, texts, first="t"):
 
 def begin(home, tmp_path, **settings):
     file = table(tmp_path / "texts.csv", TEXTS)
-    return home.new("one", file, embed="text:text", id_column="id", explore=0, **settings)
+    return home.new("one", file, embed="text:text", id_column="id", explore=0, learner="explore-commit", **settings)
 
 
 def order(campaign):
@@ -101,7 +101,7 @@ def test_vectors_of_any_kind(home, kind):
     take = some.get(kind, packed)
     metric = "jaccard" if kind == "bits" else "euclidean"
     pool = Pool(vectors if vectors is not None else packed(slice(None)), metric=metric)
-    home.new("one", pool, explore=0, outside=take(slice(3, 4))).close()
+    home.new("one", pool, explore=0, outside=take(slice(3, 4)), learner="explore-commit").close()
     assert home.add_outside("one", take(slice(7, 9))) == 2
     with home.open("one") as campaign:
         assert sorted(item.id for item in campaign.ask(3)) == ["3", "7", "8"]

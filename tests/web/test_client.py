@@ -32,12 +32,12 @@ def begin(request, place):
 
     def make(pool, **settings):
         if request.param == "at hand":
-            opened.append(Campaign(pool, **settings))
+            opened.append(Campaign(pool, **{"learner": "explore-commit", **settings}))
             return opened[-1]
         folder, client = place
         name = f"c {next(NUMBERS)}/?#".replace("/", "_")
         with Home(folder) as home:
-            home.new(name, pool, **settings).close()
+            home.new(name, pool, **{"learner": "explore-commit", **settings}).close()
         return client.campaign(name)
 
     yield make
@@ -196,7 +196,7 @@ def test_a_campaign_from_a_file(place, tmp_path):
     _, client = place
     table = tmp_path / "cars.csv"
     table.write_text("id,weight,doors\na,900,3\nb,2100,5\nc,950,3\n")
-    campaign = client.new("cars", table, id_column="id", explore=0, known=["a"])
+    campaign = client.new("cars", table, id_column="id", explore=0, known=["a"], learner="explore-commit")
     assert [item.id for item in campaign.ask()] == ["c"]
     assert "cars" in client.names()
     campaign.tell("c", True)

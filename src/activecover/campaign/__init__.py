@@ -6,10 +6,8 @@ from activecover.campaign._doubting import Suspicion
 from activecover.campaign._forgetting import UNDO_WINDOW
 from activecover.campaign._items import Item, Status
 from activecover.campaign._mixer import check_share
-from activecover.campaign._opening import DEFAULT_LEARNER
 
 __all__ = [
-    "DEFAULT_LEARNER",
     "UNDO_WINDOW",
     "Campaign",
     "Certificate",

@@ -19,8 +19,6 @@ from activecover.pool import Duplicates, Pool
 from activecover.stopping import Rule
 from activecover.store import EventLog, open_log
 
-DEFAULT_LEARNER = "explore-commit"
-
 
 class Campaign(Opening, Foreseeing, Reading, Forgetting):
     """Find the positives of a pool by asking for one label after the other.
@@ -30,7 +28,8 @@ class Campaign(Opening, Foreseeing, Reading, Forgetting):
     pool : Pool
         The items.
     learner : str or Learner, optional
-        What decides; ``explore-commit`` where neither this nor the log says otherwise.
+        What decides; where neither this nor the log says so,
+        :func:`~activecover.learners.default_learner` does.
     log : path or EventLog, optional
         Where the events go: a JSON Lines file, or memory where not given. A log that has events already
         is taken up where it ended; its settings then hold, and other ones given here are refused.

@@ -12,14 +12,13 @@ from activecover.campaign._grouping import grouping_of
 from activecover.campaign._mixer import Mixer
 from activecover.campaign._proposing import Proposing
 from activecover.errors import InputError, StoreError, check_count
-from activecover.learners import LEARNERS, Learner, make_learner
+from activecover.learners import LEARNERS, Learner, default_learner, make_learner
 from activecover.pool import Duplicates, Pool, Vectors
 from activecover.stopping import Rule, check_levels, parse_guarantee, rule_from, rule_settings, valid_rules
 from activecover.store import FORMAT, Event, Ledger
 
 #: What stands for the hash of vectors where there is none.
 _NOT_KEPT = "not kept"
-DEFAULT_LEARNER = "explore-commit"
 
 
 class Opening(Proposing):
@@ -27,7 +26,7 @@ class Opening(Proposing):
 
     def _create(self, learner: Any, settings: dict[str, Any], known: Sequence[str]) -> None:
         defaults: dict[str, Any] = {
-            "learner": LEARNERS[DEFAULT_LEARNER].versioned,
+            "learner": LEARNERS[default_learner(self.pool, forgets=bool(settings["forgets"]))].versioned,
             "seed": 0,
             "explore": 100,
             "overlap": 1,

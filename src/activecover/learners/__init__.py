@@ -3,7 +3,7 @@
 from activecover.learners._ahead import ThinkAhead
 from activecover.learners._auto import Auto
 from activecover.learners._base import Labels, Learner, Proposal, ranked
-from activecover.learners._catalogue import LEARNERS, make_learner
+from activecover.learners._catalogue import LEARNERS, default_learner, make_learner
 from activecover.learners._classifier import ClassifierLearner, Linear
 from activecover.learners._contrast import Contrast, LocalContrast
 from activecover.learners._density import DensityCommit
@@ -39,6 +39,7 @@ __all__ = [
     "Rocchio",
     "SpreadPosterior",
     "ThinkAhead",
+    "default_learner",
     "make_learner",
     "ranked",
     "stratified_sample",

@@ -18,6 +18,7 @@ from activecover.learners._posterior import KnnPosterior
 from activecover.learners._rocchio import Rocchio
 from activecover.learners._spread import SpreadPosterior
 from activecover.learners._yardsticks import Optimal, Passive
+from activecover.pool import Pool
 from activecover.registry import Entry, Registry
 
 LEARNERS: Registry[Learner] = Registry("learner", group="activecover.learners")
@@ -116,6 +117,27 @@ _PAST_THE_PAPER: list[Entry[Learner]] = [
 ]
 for _entry in _PAST_THE_PAPER:
     LEARNERS.add(_entry)
+
+
+#: The most rows of a pool on which the portfolio answers while a person reads the item before.
+MOST_FOR_AUTO = 50_000
+
+
+def default_learner(pool: Pool, *, forgets: bool = False) -> str:
+    """The learner that decides where nobody has chosen one.
+
+    The portfolio, where it can do its work: it needs negatives, all vectors at hand, and a pool that is small enough to
+    rank anew while a person reads. Elsewhere the paper's, which needs none of that.
+
+    Examples
+    --------
+    >>> from activecover.pool import Pool
+    >>> pool = Pool([[0.0], [1.0]])
+    >>> default_learner(pool), default_learner(pool, forgets=True)
+    ('auto', 'explore-commit')
+    """
+    at_hand = pool.kind in ("dense", "sparse", "bits") and len(pool) <= MOST_FOR_AUTO
+    return "auto" if at_hand and not forgets else "explore-commit"
 
 
 def make_learner(name: str | Learner, **parameters: Any) -> Learner:

@@ -41,7 +41,7 @@ export function show(root, { go }) {
       id: h("select", {}, options(found.id_column)),
       label: h("select", {}, options(found.label_column)),
       embed: h("select", {}, ["auto", "text", "columns", "vectors", "smiles", "images", "tfidf"].map((name) => h("option", {}, name))),
-      learner: h("select", {}, learners.map(({ name, summary }) => h("option", { value: name, title: summary, selected: name === "explore-commit" }, name))),
+      learner: h("select", {}, [h("option", { value: "" }, "as suits the pool"), ...learners.map(({ name, summary }) => h("option", { value: name, title: summary }, name))]),
       explore: h("input", { type: "number", min: "0", value: "100" }),
       overlap: h("input", { type: "number", min: "1", value: "1" }),
       budget: h("input", { type: "number", min: "1" }),
@@ -82,7 +82,7 @@ export function show(root, { go }) {
       h("div", { class: "sheet wide-table" }, h("table", {},
         h("thead", {}, h("tr", {}, found.columns.slice(0, 12).map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", {}, Array.from({ length: Math.min(5, Object.values(found.first)[0]?.length ?? 0) }, (_, row) => h("tr", {}, found.columns.slice(0, 12).map((name) => h("td", { class: "text small" }, shown(found.first[name][row])))))))),
-      h("p", { class: "soft small" }, `The plan: ${found.rows < 100 ? "a few" : "the first"} items at random, then always the open item nearest to any positive found so far.`),
+      h("p", { class: "soft small" }, `The plan: ${found.rows < 100 ? "a few" : "the first"} items at random, then always the open item that looks most like the positives found so far.`),
       form);
     part.name.focus();
 
@@ -96,7 +96,7 @@ export function show(root, { go }) {
         name: part.name.value.trim(), upload, embed: part.embed.value, columns: columns.length ? columns : null,
         id_column: part.id.value || null, label_column: part.label.value || null,
         show: found.columns.length ? ticked(shows).filter((name) => name !== part.label.value) : null,
-        header: part.header.checked, learner: part.learner.value, explore: whole(part.explore), overlap: whole(part.overlap),
+        header: part.header.checked, learner: part.learner.value || null, explore: whole(part.explore), overlap: whole(part.overlap),
         budget: whole(part.budget), certify: part.certify.value || null, rule: part.certify.value ? part.rule.value : null, known: part.known.value.split(",").map((name) => name.trim()).filter(Boolean),
         forget_negatives: part.forget.checked, template: part.template.value.trim() || null,
       };
