@@ -52,7 +52,13 @@ def new(
         str | None, typer.Option("--metric", help="euclidean, cosine or jaccard; default: the embedding's.")
     ] = None,
     no_header: options.NoHeader = False,
-    learner: Annotated[str | None, typer.Option("--learner", help="What decides; default: auto, or explore-commit for large pools and with --forget-negatives.")] = None,
+    learner: Annotated[
+        str | None,
+        typer.Option(
+            "--learner",
+            help="What decides; default: auto, or explore-commit for large pools and with --forget-negatives.",
+        ),
+    ] = None,
     explore: Annotated[
         int | None, typer.Option("--explore", min=0, help="Rows to label at random first; default: 100.")
     ] = None,

@@ -47,7 +47,9 @@ def find(
     metric: options.MetricName = "euclidean",
     bits: options.Bits = None,
     no_header: options.NoHeader = False,
-    learner: Annotated[str | None, typer.Option("--learner", help="What decides; default: auto, or explore-commit for large pools.")] = None,
+    learner: Annotated[
+        str | None, typer.Option("--learner", help="What decides; default: auto, or explore-commit for large pools.")
+    ] = None,
     explore: Annotated[
         int | None, typer.Option("--explore", min=0, help="Rows to label at random first; default: 100.")
     ] = None,
