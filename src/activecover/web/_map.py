@@ -60,10 +60,10 @@ class PoolMap:
         raw = self._project(self.rows)
         self._placed = np.full((len(pool), 2), np.nan)
         self._placed[self.rows] = raw
-        # Both directions share one scale; a few points far out may leave the square.
-        self._centre = np.median(raw, axis=0) if len(raw) else np.zeros(2)
-        spread = np.quantile(np.abs(raw - self._centre), 0.998) if len(raw) else 1.0
-        self._scale = float(spread) or 1.0
+        # Both directions share one scale; one point in a thousand at either end may leave the square.
+        low, high = np.quantile(raw, [0.001, 0.999], axis=0) if len(raw) else np.zeros((2, 2))
+        self._centre = (low + high) / 2
+        self._scale = float((high - low).max()) / 2 or 1.0
         self.points: Floats = self._scaled(raw)
 
     def place(self, rows: Any) -> Floats:

@@ -165,7 +165,7 @@ export function show(root, { campaign }) {
   async function load() {
     const by = way.value;
     stop();
-    words.textContent = "Loading …";
+    words.textContent = by === "umap" ? "Looking for neighbours: a minute or more the first time …" : "Loading …";
     try {
       const data = await (await fetchFrom(`${path}/map?by=${by}`)).arrayBuffer();
       if (ended || by !== way.value) return;
