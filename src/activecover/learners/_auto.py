@@ -72,9 +72,9 @@ EXPLORATION = 0.1
 CERTAIN = 0.8
 #: How many labels the expected yield is worth: more for dense pools and all labels, where it was found by trial.
 PRIOR_LABELS, DENSE_PRIOR_LABELS = 16.0, 40.0
-#: There it is worth so many more times the root of the number of questions: where rules agree, all have the credit,
-#: so that what a rule seems to bring is partly what others bring.
-DOUBT = 3.0
+#: And there it is worth so many labels more per place of a batch. Credits say what the first rows of a ranking bring, and
+#: where rules agree all have the credit; far down, what was expected is the better guess.
+DOUBT = 0.2
 #: Yields are counted over about the last quarter of the learner's questions, and these at least.
 MEMORY, LEAST_MEMORY = 0.25, 20.0
 #: Rules are ranked anew when half as many labels again have come, and at least this share of the pool.
@@ -288,8 +288,7 @@ class Auto(Learner):
         What is expected of a rule falls with the yield of all questions lately: when positives have become rare, a
         rule that has not been asked for long would else seem better than those that have.
         """
-        prior = self._prior + self._doubt * np.sqrt(self._asked)
-        labels = np.full(len(self.rules_), prior)
+        labels = np.full(len(self.rules_), self._prior)
         if not self._asked:
             return self._expected.copy(), labels
         credits, outcomes = self._history.credits, self._history.outcomes
@@ -298,7 +297,7 @@ class Auto(Learner):
         found, best = weights * outcomes, self._expected.max()
         overall = (self._prior * best + found.sum()) / (self._prior + weights.sum())
         expected, labels = self._expected * min(1.0, overall / best), labels + weights @ credits
-        return (prior * expected + found @ credits) / labels, labels
+        return (self._prior * expected + found @ credits) / labels, labels
 
     def _valid_standing(self) -> Yields:
         """The yields that decide.
@@ -309,6 +308,14 @@ class Auto(Learner):
         if self.positives_only and self._standing is not None and self._asked < self._renewal:
             return self._standing
         return self._yields()
+
+    def _far_down(self, places: Rows) -> Yields:
+        """The yields that decide in each place of a batch: the farther down, the more of what was expected."""
+        means, labels = self._valid_standing()
+        # As the rules are seen at the first place, the best one included.
+        expected = self._expected * (means.max() / self._expected.max())
+        more = self._doubt * places[:, None]
+        return (means * labels + expected * more) / (labels + more), labels + more
 
     def _draw(
         self, numbers: Rows, standing: Yields, exploration: float | npt.NDArray[np.float64] = EXPLORATION
@@ -341,7 +348,7 @@ class Auto(Learner):
             return _Interleaved(self, free, k).take(self._draw(numbers, self._valid_standing()))
         depths = places / (len(self._told) + places + 1e-9)
         # What is tried out far down a batch teaches nothing until the batch is through.
-        drawn = self._draw(numbers, self._valid_standing(), EXPLORATION * (1.0 - depths))
+        drawn = self._draw(numbers, self._far_down(places), EXPLORATION * (1.0 - depths))
         drawn[self._lots(numbers)[:, -1] < self._survey_shares(places, depths)] = len(self.rules_)
         return _Interleaved(self, free, k).take(drawn)
 
