@@ -24,7 +24,7 @@ from activecover.learners import Labels, Learner
 from core import make_task
 
 RULES = [
-    "explore-commit", "density-commit", "local-contrast", "knn-posterior", "spread-posterior", "rocchio",
+    "explore-commit", "density-commit", "spread-commit", "local-contrast", "knn-posterior", "spread-posterior", "rocchio",
     "contrast", "linear", "auto-positives", "auto",
 ]  # fmt: skip
 SAMPLE = 100

@@ -217,7 +217,7 @@ def test_the_same_before_forgetting_is_not(make_home, tmp_path, monkeypatch):
     assert {what for what, value in said[0].items() if value != said[1][what]} == {"vectors", "archive"}
 
 
-@pytest.mark.parametrize("learner", ["explore-commit", "density-commit", "auto-positives"])
+@pytest.mark.parametrize("learner", ["explore-commit", "density-commit", "spread-commit", "auto-positives"])
 def test_forgetting_does_not_change_what_is_asked(tmp_path, learner):
     """Also where a learner rests on statistics of the whole pool, and is opened anew again and again."""
     orders = []

@@ -103,7 +103,7 @@ def test_a_guess_that_nobody_confirms_leaves_no_trace():
 def test_what_was_shown_comes_next_though_others_have_told_something_meanwhile(says):
     """Who sees an item already decides on that one: it must not be changed for another under their fingers."""
     pool = Pool([[0.0], [1.0], [2.1], [100.0], [100.5]])
-    with Campaign(pool, explore=0, known=["0"], think_ahead=True) as campaign:
+    with Campaign(pool, "explore-commit", explore=0, known=["0"], think_ahead=True) as campaign:
         (item,) = campaign.ask(by="ann")
         assert {answer: one.id for answer, one in campaign.ahead(item.id).items()} == dict.fromkeys(
             (True, False, None), "2"
@@ -117,7 +117,7 @@ def test_what_was_shown_comes_next_though_others_have_told_something_meanwhile(s
 
 def test_what_was_shown_is_not_taken_from_who_has_it():
     pool = Pool(np.random.default_rng(4).normal(size=(80, 3)))
-    with Campaign(pool, explore=0, known=["0"], think_ahead=True) as campaign:
+    with Campaign(pool, "explore-commit", explore=0, known=["0"], think_ahead=True) as campaign:
         (item,) = campaign.ask(by="ann")
         shown = campaign.ahead(item.id)[None].id
         taken = {one.id for one in campaign.ask(3, by="bob")}
@@ -128,7 +128,7 @@ def test_what_was_shown_is_not_taken_from_who_has_it():
 
 def test_what_was_shown_to_one_is_avoided_by_the_others():
     pool = Pool(np.random.default_rng(4).normal(size=(80, 3)))
-    with Campaign(pool, explore=0, known=["0"], think_ahead=True) as campaign:
+    with Campaign(pool, "explore-commit", explore=0, known=["0"], think_ahead=True) as campaign:
         (item,) = campaign.ask(by="ann")
         shown = {one.id for one in campaign.ahead(item.id).values()}
         taken = {one.id for one in campaign.ask(3, by="bob", avoid=shown)}

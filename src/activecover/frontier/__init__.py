@@ -16,6 +16,7 @@ from activecover.frontier._graph import (
     shared_graph,
     unpacked,
 )
+from activecover.frontier._graph_kernel import shares_in_common
 from activecover.frontier._pruned import PrunedFrontier
 from activecover.frontier._recall import OrderComparison, compare_orders, measure_recall
 from activecover.frontier._sparse import SparseFrontier
@@ -44,5 +45,6 @@ __all__ = [
     "measure_recall",
     "nearest_among",
     "shared_graph",
+    "shares_in_common",
     "unpacked",
 ]

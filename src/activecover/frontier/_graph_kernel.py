@@ -71,3 +71,30 @@ def settle_distances(rows: Any, others: Any, distances: Any, values: Any, neighb
         for j in range(others.shape[0]):
             if distances[r, j] <= values[row, last] and others[j] != row:
                 _insert(values, neighbours, row, distances[r, j], others[j])
+
+
+@compiled()
+def shares_in_common(neighbours: Any, places: int, among: int) -> Any:
+    """For every row and the first places of its list: which share of its neighbours that neighbour has, too.
+
+    A row counts as its own neighbour. Only the first so many neighbours of either are looked ``among``.
+    """
+    rows = neighbours.shape[0]
+    shares = np.zeros((rows, min(places, neighbours.shape[1])))
+    seen_from = np.full(rows, -1, np.int64)
+    for row in range(rows):
+        seen_from[row] = row
+        for place in range(among):
+            if neighbours[row, place] >= 0:
+                seen_from[neighbours[row, place]] = row
+        for place in range(shares.shape[1]):
+            other = neighbours[row, place]
+            if other < 0:
+                continue
+            common = 0
+            for theirs in range(among):
+                third = neighbours[other, theirs]
+                if third >= 0 and seen_from[third] == row:
+                    common += 1
+            shares[row, place] = common / among
+    return shares

@@ -14,6 +14,7 @@ from activecover.learners._one_class import OneClass
 from activecover.learners._posterior import KnnPosterior
 from activecover.learners._rocchio import Rocchio
 from activecover.learners._spread import SpreadPosterior
+from activecover.learners._spread_commit import SpreadCommit
 from activecover.learners._yardsticks import Optimal, Passive
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Passive",
     "Proposal",
     "Rocchio",
+    "SpreadCommit",
     "SpreadPosterior",
     "ThinkAhead",
     "default_learner",

@@ -22,6 +22,7 @@ from activecover.learners._nearest import ExploreCommit
 from activecover.learners._posterior import KnnPosterior
 from activecover.learners._rocchio import Rocchio
 from activecover.learners._spread import SpreadPosterior
+from activecover.learners._spread_commit import SpreadCommit
 from activecover.learners._survey import Survey
 
 Credits = npt.NDArray[np.bool_]
@@ -31,6 +32,7 @@ Yields = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 RULES: Mapping[str, Callable[..., Learner]] = {
     "explore-commit": ExploreCommit,
     "density-commit": DensityCommit,
+    "spread-commit": SpreadCommit,
     "contrast": Contrast,
     "local-contrast": LocalContrast,
     "knn-posterior": KnnPosterior,
@@ -59,9 +61,10 @@ SPARSE: Mapping[str, float] = {
     "linear": 0.5,
 }
 POSITIVES_ONLY: Mapping[str, float] = {"explore-commit": 0.35, "density-commit": 0.5}
+DENSE_POSITIVES_ONLY: Mapping[str, float] = {"explore-commit": 0.2, "density-commit": 0.2, "spread-commit": 0.6}
 UNTRIED = 0.35
 #: Those that a pool too large for a neighbour graph has to do without.
-ON_A_GRAPH = {"local-contrast", "knn-posterior", "spread-posterior"}
+ON_A_GRAPH = {"local-contrast", "knn-posterior", "spread-posterior", "spread-commit"}
 
 #: The share of questions that goes to any rule, or to looking around, by lot: nothing is ever given up for good.
 EXPLORATION = 0.1
@@ -69,10 +72,14 @@ EXPLORATION = 0.1
 CERTAIN = 0.8
 #: How many labels the expected yield is worth: more for dense pools and all labels, where it was found by trial.
 PRIOR_LABELS, DENSE_PRIOR_LABELS = 16.0, 40.0
+#: And there it is worth so many labels more per place of a batch. Credits say what the first rows of a ranking bring, and
+#: where rules agree all have the credit; far down, what was expected is the better guess.
+DOUBT = 0.2
 #: Yields are counted over about the last quarter of the learner's questions, and these at least.
 MEMORY, LEAST_MEMORY = 0.25, 20.0
 #: Rules are ranked anew when half as many labels again have come, and at least this share of the pool.
 RENEWAL, POOL_SHARE = 2, 200
+WORTH = 3
 LOOKING_AROUND = "looking around: little is known of its neighbours"
 _LOTS = 16
 _LENDING = {"dense": "exact", "sparse": "sparse", "bits": "bits"}
@@ -118,7 +125,7 @@ class Auto(Learner):
     >>> learner.tell(Labels.of([0, 1], [0, 1], [True, False], True))
     >>> proposal = learner.propose(1)
     >>> proposal.rows, proposal.reasons
-    (array([2]), ('density-commit, rank 1; its yield lately 50 %',))
+    (array([2]), ('spread-commit, rank 1; its yield lately 60 %',))
     """
 
     ordered: ClassVar[bool] = True
@@ -143,7 +150,7 @@ class Auto(Learner):
         self.names_ = list(expected)
         self._expected = np.array(list(expected.values()))
         found_by_trial = self.pool_.kind == "dense" and not self.positives_only
-        self._prior = DENSE_PRIOR_LABELS if found_by_trial else PRIOR_LABELS
+        self._prior, self._doubt = (DENSE_PRIOR_LABELS, DOUBT) if found_by_trial else (PRIOR_LABELS, 0.0)
         # Without negatives there is nothing to tell directions that matter from those that do not.
         self._balanced: BalancedGround | None = None if self.positives_only else balanced_ground(self.pool_)
         self.rules_: list[Learner] = []
@@ -173,7 +180,8 @@ class Auto(Learner):
         return rule.begin(self._balanced.pool, seed=self.seed_, outside=self._balanced.encode(self.outside_))
 
     def _portfolio(self) -> Mapping[str, float]:
-        known = POSITIVES_ONLY if self.positives_only else DENSE if self.pool_.kind == "dense" else SPARSE
+        of_kind = {"dense": (DENSE, DENSE_POSITIVES_ONLY)}.get(self.pool_.kind, (SPARSE, POSITIVES_ONLY))
+        known = of_kind[self.positives_only]
         if self.rules is None:
             return known if graph_fits(self.pool_) else {name: known[name] for name in known if name not in ON_A_GRAPH}
         wrong = [name for name in self.rules if name not in RULES]
@@ -188,7 +196,7 @@ class Auto(Learner):
         return any(rule._ready() for rule in self.rules_)
 
     def _grow(self) -> None:
-        if not self.positives_only:
+        if not self.positives_only or list(self._portfolio()) != self.names_:
             self._refold()
             return
         # By number, credit does not depend on the rows.
@@ -301,6 +309,14 @@ class Auto(Learner):
             return self._standing
         return self._yields()
 
+    def _far_down(self, places: Rows) -> Yields:
+        """The yields that decide in each place of a batch: the farther down, the more of what was expected."""
+        means, labels = self._valid_standing()
+        # As the rules are seen at the first place, the best one included.
+        expected = self._expected * (means.max() / self._expected.max())
+        more = self._doubt * places[:, None]
+        return (means * labels + expected * more) / (labels + more), labels + more
+
     def _draw(
         self, numbers: Rows, standing: Yields, exploration: float | npt.NDArray[np.float64] = EXPLORATION
     ) -> npt.NDArray[np.int64]:
@@ -332,7 +348,7 @@ class Auto(Learner):
             return _Interleaved(self, free, k).take(self._draw(numbers, self._valid_standing()))
         depths = places / (len(self._told) + places + 1e-9)
         # What is tried out far down a batch teaches nothing until the batch is through.
-        drawn = self._draw(numbers, self._valid_standing(), EXPLORATION * (1.0 - depths))
+        drawn = self._draw(numbers, self._far_down(places), EXPLORATION * (1.0 - depths))
         drawn[self._lots(numbers)[:, -1] < self._survey_shares(places, depths)] = len(self.rules_)
         return _Interleaved(self, free, k).take(drawn)
 
@@ -350,7 +366,7 @@ class Auto(Learner):
         worth = np.ones(len(rows))
         for rule in self.rules_:
             if isinstance(rule, LocalContrast) and rule._ready():
-                worth = (1.0 - rule._nearness(rows)) ** 2
+                worth = (1.0 - rule._nearness(rows)) ** WORTH
                 break
         return Survey(shared_graph(ground), np.flatnonzero(looked_at), rows, worth)
 

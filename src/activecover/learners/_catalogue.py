@@ -17,6 +17,7 @@ from activecover.learners._one_class import Grid, OneClass
 from activecover.learners._posterior import KnnPosterior
 from activecover.learners._rocchio import Rocchio
 from activecover.learners._spread import SpreadPosterior
+from activecover.learners._spread_commit import SpreadCommit
 from activecover.learners._yardsticks import Optimal, Passive
 from activecover.pool import Pool
 from activecover.registry import Entry, Registry
@@ -97,21 +98,22 @@ for _name, _code, _detector, _grid, _summary in [
 # Past the paper. Those without negatives first.
 _PAST_THE_PAPER: list[Entry[Learner]] = [
     Entry("density-commit", DensityCommit, "nearest to a positive, scaled by density", code="DC", negatives="none"),
+    Entry("spread-commit", SpreadCommit, "positives spread over the graph", code="SC", negatives="none"),
     Entry("contrast", Contrast, "nearer to a positive than to a negative", code="CT", negatives="all"),
     Entry("local-contrast", LocalContrast, "the same among a row's neighbours", code="LC", negatives="all"),
     Entry("knn-posterior", KnnPosterior, "share of positives among labelled neighbours", code="KP", negatives="all"),
-    Entry("spread-posterior", SpreadPosterior, "labels spread over the graph", "SP", version=2, negatives="all"),
+    Entry("spread-posterior", SpreadPosterior, "labels spread over the graph", "SP", version=3, negatives="all"),
     Entry("rocchio", Rocchio, "towards the positives' mean, away from the negatives'", code="RO", negatives="all"),
     Entry("linear", Linear, "a linear model, refit on all labels", code="LM", negatives="all"),
     Entry("logistic", logistic, "logistic regression, refit on all labels", code="LR", negatives="all"),
     Entry("ens", EfficientSearch, "efficient nonmyopic search; small pools", code="ENS", negatives="all"),
-    Entry("auto", Auto, "a portfolio: rules share the questions by their yield", "AU", version=3, negatives="all"),
+    Entry("auto", Auto, "a portfolio: rules share the questions by their yield", "AU", version=4, negatives="all"),
     Entry(
         "auto-positives",
         partial(Auto, positives_only=True),
         "the portfolio of rules that learn from positives alone",
         code="AP",
-        version=2,
+        version=3,
         negatives="none",
     ),
 ]
