@@ -12,6 +12,7 @@ from activecover.errors import InputError
 from activecover.frontier import NEIGHBOURS, NeighbourGraph, local_scale, shared_graph
 from activecover.learners import (
     Auto,
+    Blend,
     ClassifierLearner,
     Contrast,
     DensityCommit,
@@ -34,7 +35,18 @@ from activecover.simulate import cover
 from activecover.testing import check_learner
 
 SEEDS = st.integers(0, 10**6)
-RULES = [DensityCommit, Contrast, LocalContrast, KnnPosterior, SpreadPosterior, Rocchio, Linear, EfficientSearch, Auto]
+RULES = [
+    DensityCommit,
+    Contrast,
+    LocalContrast,
+    KnnPosterior,
+    SpreadPosterior,
+    Rocchio,
+    Linear,
+    Blend,
+    EfficientSearch,
+    Auto,
+]
 
 
 def scene(seed, rows=40, dimensions=3):
