@@ -36,7 +36,7 @@ ASKED = {
 }
 SINGLE = ("explore-commit", "density-commit", "contrast", "knn-posterior", "rocchio", "linear")
 #: Pools that were looked at while the portfolio was put together.
-DESIGNED_ON = {"systematic_review", "german_credit"}
+DESIGNED_ON = {"systematic_review", "german_credit", "sms_spam", "hiv"}
 PEERS = ("asreview", "ens", "activeml-likely", "activeml-uncertain")
 TEXTS = {"systematic_review", "sms_spam", "hate_speech"}
 NAMES = {"AU": "auto", "AP": "auto-positives"}

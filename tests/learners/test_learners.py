@@ -12,6 +12,7 @@ from activecover.errors import InputError
 from activecover.learners import (
     LEARNERS,
     Auto,
+    Blend,
     ClassifierLearner,
     Contrast,
     DensityCommit,
@@ -57,6 +58,7 @@ SMALL = {
     "spread-posterior": lambda truth: SpreadPosterior(explore=10, neighbours=5),
     "rocchio": lambda truth: Rocchio(explore=10),
     "linear": lambda truth: Linear(explore=10),
+    "blend": lambda truth: Blend(explore=10),
     "logistic": lambda truth: ClassifierLearner(LogisticRegression(), explore=10),
     "ens": lambda truth: EfficientSearch(explore=10, neighbours=8, horizon=5),
     "auto": lambda truth: Auto(explore=10),

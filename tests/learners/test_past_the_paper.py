@@ -12,6 +12,7 @@ from activecover.errors import InputError
 from activecover.frontier import NEIGHBOURS, NeighbourGraph, local_scale, shared_graph
 from activecover.learners import (
     Auto,
+    Blend,
     ClassifierLearner,
     Contrast,
     DensityCommit,
@@ -36,7 +37,7 @@ from activecover.testing import check_learner
 
 SEEDS = st.integers(0, 10**6)
 RULES = [
-    DensityCommit, SpreadCommit, Contrast, LocalContrast, KnnPosterior, SpreadPosterior, Rocchio, Linear,
+    DensityCommit, SpreadCommit, Contrast, LocalContrast, KnnPosterior, SpreadPosterior, Rocchio, Linear, Blend,
     EfficientSearch, Auto,
 ]  # fmt: skip
 

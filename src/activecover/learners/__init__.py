@@ -3,6 +3,7 @@
 from activecover.learners._ahead import ThinkAhead
 from activecover.learners._auto import Auto
 from activecover.learners._base import Labels, Learner, Proposal, ranked
+from activecover.learners._blend import Blend
 from activecover.learners._catalogue import LEARNERS, default_learner, make_learner
 from activecover.learners._classifier import ClassifierLearner, Linear
 from activecover.learners._contrast import Contrast, LocalContrast
@@ -20,6 +21,7 @@ from activecover.learners._yardsticks import Optimal, Passive
 __all__ = [
     "LEARNERS",
     "Auto",
+    "Blend",
     "ClassifierLearner",
     "Contrast",
     "DensityCommit",

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from activecover.errors import InputError, NotAvailable
 from activecover.frontier import NO_KEY, graph_fits, shared_graph
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows
+from activecover.learners._blend import Blend
 from activecover.learners._by_score import NearScore, Scan
 from activecover.learners._classifier import Linear
 from activecover.learners._contrast import Contrast, LocalContrast
@@ -39,6 +40,7 @@ RULES: Mapping[str, Callable[..., Learner]] = {
     "spread-posterior": SpreadPosterior,
     "rocchio": Rocchio,
     "linear": Linear,
+    "blend": Blend,
 }
 #: What it consists of, with the yield that is expected of each before it has been tried; that decides the first
 #: batch, and little else. Neighbours tell most in dense vectors, a direction in sparse rows and bits.
@@ -52,13 +54,14 @@ DENSE: Mapping[str, float] = {
     "linear": 0.2,
 }
 SPARSE: Mapping[str, float] = {
-    "explore-commit": 0.4,
+    "explore-commit": 0.2,
     "density-commit": 0.2,
     "local-contrast": 0.2,
     "knn-posterior": 0.2,
-    "spread-posterior": 0.3,
-    "rocchio": 0.5,
-    "linear": 0.5,
+    "spread-posterior": 0.2,
+    "rocchio": 0.2,
+    "linear": 0.2,
+    "blend": 0.8,
 }
 POSITIVES_ONLY: Mapping[str, float] = {"explore-commit": 0.35, "density-commit": 0.5}
 DENSE_POSITIVES_ONLY: Mapping[str, float] = {"explore-commit": 0.2, "density-commit": 0.2, "spread-commit": 0.6}
@@ -67,13 +70,17 @@ UNTRIED = 0.35
 ON_A_GRAPH = {"local-contrast", "knn-posterior", "spread-posterior", "spread-commit"}
 
 #: The share of questions that goes to any rule, or to looking around, by lot: nothing is ever given up for good.
-EXPLORATION = 0.1
+#: Less in sparse rows and bits, where one rule knows what several others do and few rows are worth a try.
+EXPLORATION, SPARSE_EXPLORATION = 0.1, 0.03
+#: As if yields rested on so many times the labels in sparse rows and bits: when one question in thirty finds
+#: something, chance would else hand most questions to whichever of the weaker rules drew best.
+SPARSE_DECISIVENESS = 49.0
 #: Past this share of the positives that can be expected to be left, a batch has places for looking around.
 CERTAIN = 0.8
-#: How many labels the expected yield is worth: more for dense pools and all labels, where it was found by trial.
-PRIOR_LABELS, DENSE_PRIOR_LABELS = 16.0, 40.0
-#: And there it is worth so many labels more per place of a batch. Credits say what the first rows of a ranking bring, and
-#: where rules agree all have the credit; far down, what was expected is the better guess.
+#: How many labels the expected yield is worth: more with all labels, where it was found by trial.
+PRIOR_LABELS, TRIED_PRIOR_LABELS = 16.0, 40.0
+#: And in dense pools it is worth so many labels more per place of a batch. Credits say what the first rows of a ranking
+#: bring, and where rules agree all have the credit; far down, what was expected is the better guess.
 DOUBT = 0.2
 #: Yields are counted over about the last quarter of the learner's questions, and these at least.
 MEMORY, LEAST_MEMORY = 0.25, 20.0
@@ -90,8 +97,8 @@ class Auto(Learner):
 
     For every question each rule draws a plausible yield, given what its questions have brought lately
     (Thompson sampling), and the highest draw decides which rule's best row is asked. One question in
-    ten goes to a rule, or to a random row, by lot. The draws are keyed by the seed and the number of the
-    question, so that a proposal is a function of the labels.
+    ten (three in a hundred in sparse pools) goes to a rule, or to a random row, by lot. The draws are
+    keyed by the seed and the number of the question, so that a proposal is a function of the labels.
 
     In dense pools, and with all labels, the rules measure in a space of their own, in which no few
     directions outweigh the others (:func:`~activecover.learners._ground.balanced_ground`).
@@ -149,8 +156,11 @@ class Auto(Learner):
         expected = self._portfolio()
         self.names_ = list(expected)
         self._expected = np.array(list(expected.values()))
-        found_by_trial = self.pool_.kind == "dense" and not self.positives_only
-        self._prior, self._doubt = (DENSE_PRIOR_LABELS, DOUBT) if found_by_trial else (PRIOR_LABELS, 0.0)
+        self._prior = PRIOR_LABELS if self.positives_only else TRIED_PRIOR_LABELS
+        self._doubt = DOUBT if self.pool_.kind == "dense" and not self.positives_only else 0.0
+        directed = self.pool_.kind in ("sparse", "bits") and not self.positives_only
+        self._exploration = SPARSE_EXPLORATION if directed else EXPLORATION
+        self._decisiveness = SPARSE_DECISIVENESS if directed else 1.0
         # Without negatives there is nothing to tell directions that matter from those that do not.
         self._balanced: BalancedGround | None = None if self.positives_only else balanced_ground(self.pool_)
         self.rules_: list[Learner] = []
@@ -318,10 +328,11 @@ class Auto(Learner):
         return (means * labels + expected * more) / (labels + more), labels + more
 
     def _draw(
-        self, numbers: Rows, standing: Yields, exploration: float | npt.NDArray[np.float64] = EXPLORATION
+        self, numbers: Rows, standing: Yields, exploration: float | npt.NDArray[np.float64] | None = None
     ) -> npt.NDArray[np.int64]:
         """Which rule each question goes to; the number of rules stands for a random row, or for looking around."""
-        means, labels = standing
+        means, labels = standing[0], self._decisiveness * standing[1]
+        exploration = self._exploration if exploration is None else exploration
         lots = self._lots(numbers)
         count = len(self.rules_)
         # On the arcsine scale the spread of a share does not depend on the share.
@@ -348,7 +359,7 @@ class Auto(Learner):
             return _Interleaved(self, free, k).take(self._draw(numbers, self._valid_standing()))
         depths = places / (len(self._told) + places + 1e-9)
         # What is tried out far down a batch teaches nothing until the batch is through.
-        drawn = self._draw(numbers, self._far_down(places), EXPLORATION * (1.0 - depths))
+        drawn = self._draw(numbers, self._far_down(places), self._exploration * (1.0 - depths))
         drawn[self._lots(numbers)[:, -1] < self._survey_shares(places, depths)] = len(self.rules_)
         return _Interleaved(self, free, k).take(drawn)
 

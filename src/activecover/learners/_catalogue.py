@@ -8,6 +8,7 @@ from typing import Any
 
 from activecover.learners._auto import Auto
 from activecover.learners._base import Learner
+from activecover.learners._blend import Blend
 from activecover.learners._classifier import Linear, logistic
 from activecover.learners._contrast import Contrast, LocalContrast
 from activecover.learners._density import DensityCommit
@@ -105,6 +106,7 @@ _PAST_THE_PAPER: list[Entry[Learner]] = [
     Entry("spread-posterior", SpreadPosterior, "labels spread over the graph", "SP", version=3, negatives="all"),
     Entry("rocchio", Rocchio, "towards the positives' mean, away from the negatives'", code="RO", negatives="all"),
     Entry("linear", Linear, "a linear model, refit on all labels", code="LM", negatives="all"),
+    Entry("blend", Blend, "a mean, the nearest positives and topics, added up", code="BL", negatives="all"),
     Entry("logistic", logistic, "logistic regression, refit on all labels", code="LR", negatives="all"),
     Entry("ens", EfficientSearch, "efficient nonmyopic search; small pools", code="ENS", negatives="all"),
     Entry("auto", Auto, "a portfolio: rules share the questions by their yield", "AU", version=4, negatives="all"),

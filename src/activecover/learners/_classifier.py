@@ -112,10 +112,13 @@ class ClassifierLearner(MarkedScore):
 
 
 class BalancedRidge:
-    """Least squares on -1 and 1, both classes weighing the same, shrunk by a tenth of the mean variance.
+    """Least squares on -1 and 1, both classes weighing the same, shrunk by some of the mean variance.
 
     The answer is in closed form, which is what makes a refit per label bearable on many dense rows.
     """
+
+    def __init__(self, shrinkage: float = 0.1) -> None:
+        self.shrinkage = shrinkage
 
     def fit(self, vectors: npt.NDArray[np.float64], truth: npt.NDArray[np.int64]) -> BalancedRidge:
         """Find the weights."""
@@ -123,7 +126,7 @@ class BalancedRidge:
         self.middle_ = share @ vectors
         centred = vectors - self.middle_
         spread = centred.T @ (centred * share[:, None])
-        spread.flat[:: len(spread) + 1] += 0.1 * np.trace(spread) / len(spread) + 1e-30
+        spread.flat[:: len(spread) + 1] += self.shrinkage * np.trace(spread) / len(spread) + 1e-30
         self.weights_ = np.linalg.solve(spread, centred.T @ (share * np.where(truth == 1, 1.0, -1.0)))
         return self
 
