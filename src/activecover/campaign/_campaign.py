@@ -72,7 +72,7 @@ class Campaign(Opening, Foreseeing, Reading, Forgetting):
     Examples
     --------
     >>> pool = Pool([[0.0], [9.0], [1.0], [8.0]], ids=["a", "b", "c", "d"])
-    >>> campaign = Campaign(pool, explore=0, known=["a"])
+    >>> campaign = Campaign(pool, "explore-commit", explore=0, known=["a"])
     >>> [item.id for item in campaign.ask(2)]
     ['c', 'd']
     >>> campaign.tell(["c", "d"], [True, False])
