@@ -22,7 +22,7 @@ import pools
 from activecover.bench import prepare_trial
 from activecover.datasets import load_dataset
 from activecover.learners import Auto
-from activecover.learners._auto import DENSE
+from activecover.learners._auto import DENSE, SPARSE
 from activecover.metrics import recall_by_batch
 from activecover.parallel import one_blas_thread
 from activecover.simulate import batch_size, cover
@@ -58,11 +58,12 @@ class Results:
         print(*key, round(value, 2), flush=True)
 
 
-def portfolios() -> Iterator[tuple[str, tuple[str, ...] | None]]:
+def portfolios(kind: str = "dense") -> Iterator[tuple[str, tuple[str, ...] | None]]:
     """What is left out, and the rules that stay."""
+    whole = DENSE if kind == "dense" else SPARSE
     yield "", None
-    for gone in DENSE:
-        yield gone, tuple(name for name in DENSE if name != gone)
+    for gone in whole:
+        yield gone, tuple(name for name in whole if name != gone)
 
 
 def on_letters(results: Results, labels: list[str], runs: int) -> None:
@@ -91,7 +92,7 @@ def on_pools(results: Results, folder: Path, names: list[str], starts: int) -> N
         pool, truth = pools.read_pool(folder, name, whole=False)
         needed = int(np.ceil(0.95 * truth.sum() - 1e-9)) - 1
         for number in range(starts):
-            for gone, rules in portfolios():
+            for gone, rules in portfolios(pool.kind):
                 if (name, gone, number) not in results.lines:
                     learner = Auto(explore=pools.start(truth, number), rules=rules)
                     trace = cover(pool, truth, learner, batch=1, seed=number, run=number)

@@ -46,7 +46,7 @@ class Home:
     >>> home = Home(folder.name)
     >>> file = home.folder / "cars.csv"
     >>> _ = file.write_text("id,weight,doors\na,900,3\nb,2100,5\nc,950,3\n")
-    >>> with home.new("cars", file, id_column="id", explore=0, known=["a"]) as campaign:
+    >>> with home.new("cars", file, learner="explore-commit", explore=0, known=["a"], id_column="id") as campaign:
     ...     [item.id for item in campaign.ask()]
     ['c']
     >>> home.names()
