@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from sklearn.naive_bayes import GaussianNB
 
 from activecover.errors import InputError
-from activecover.frontier import NEIGHBOURS, NeighbourGraph, local_scale, shared_graph
+from activecover.frontier import NEIGHBOURS, NeighbourGraph, local_scale, shared_graph, shares_in_common
 from activecover.learners import (
     Auto,
     Blend,
@@ -137,6 +137,19 @@ def test_an_erased_row_is_wiped_out_of_the_graph_and_the_density_stays():
     others = np.arange(len(points)) != 7
     assert np.array_equal(after.scale(10)[others], before[others])
     assert (shared_graph(pool).neighbours == 7).any()
+
+
+@given(SEEDS)
+def test_shares_of_neighbours_in_common(seed):
+    points, *_ = scene(seed, rows=25)
+    pool = Pool(points)
+    pool.withdraw([3, 4])
+    lists = shared_graph(pool).neighbours
+    shares = shares_in_common(lists, 5, 10)
+    for row, found in enumerate(shares):
+        mine = {row, *lists[row, :10]} - {-1}
+        for other, share in zip(lists[row, :5], found, strict=True):
+            assert share == (len(mine & set(lists[other, :10])) / 10 if other >= 0 else 0.0)
 
 
 def test_graph_refuses_pools_that_are_too_large(monkeypatch):
@@ -410,6 +423,18 @@ def test_auto_says_why(clumps, positives_only):
             reason.split(",")[0] in learner.names_ and "rank " in reason and reason.endswith(" %")
         )
     assert set(learner.yields()) == set(learner.names_)
+
+
+def test_auto_decides_by_what_it_expected_far_down_a_batch(clumps):
+    points, truth = clumps
+    learner = walk(Auto(explore=20).begin(Pool(points)), truth, 6, 10)
+    means, labels = learner._far_down(np.array([0, 10**9]))
+    assert np.array_equal(means[0], learner._yields()[0])
+    assert np.array_equal(labels[0], learner._yields()[1])
+    np.testing.assert_allclose(means[1] / means[1].max(), learner._expected / learner._expected.max(), rtol=1e-6)
+    # Where it was not tried, the place does not matter.
+    other = Auto(explore=20).begin(Pool(sparse.csr_array(points)))
+    assert (np.diff(other._far_down(np.array([0, 10**9]))[0], axis=0) == 0).all()
 
 
 def test_auto_turns_to_the_rule_that_pays(clumps, monkeypatch):

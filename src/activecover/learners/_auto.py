@@ -86,7 +86,8 @@ DOUBT = 0.2
 MEMORY, LEAST_MEMORY = 0.25, 20.0
 #: Rules are ranked anew when half as many labels again have come, and at least this share of the pool.
 RENEWAL, POOL_SHARE = 2, 200
-WORTH = 3
+#: To which power of its contrast a row is worth looking at: other rows, and dense ones, where it was found by trial.
+WORTH, DENSE_WORTH = 2, 3
 LOOKING_AROUND = "looking around: little is known of its neighbours"
 _LOTS = 16
 _LENDING = {"dense": "exact", "sparse": "sparse", "bits": "bits"}
@@ -377,7 +378,7 @@ class Auto(Learner):
         worth = np.ones(len(rows))
         for rule in self.rules_:
             if isinstance(rule, LocalContrast) and rule._ready():
-                worth = (1.0 - rule._nearness(rows)) ** WORTH
+                worth = (1.0 - rule._nearness(rows)) ** (DENSE_WORTH if self.pool_.kind == "dense" else WORTH)
                 break
         return Survey(shared_graph(ground), np.flatnonzero(looked_at), rows, worth)
 
