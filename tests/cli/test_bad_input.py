@@ -682,7 +682,7 @@ def test_a_damaged_log_is_refused_and_kept(
     [
         ("--seed 6", "seed 5, not 6"),
         ("--explore 4", "explore 3, not 4"),
-        ("--learner offline", "explore-commit"),
+        ("--learner offline", "learner 'auto@"),
         ("--known b", "other known positives"),
         ("--metric cosine", "another pool"),
         ("--columns x", "another pool"),

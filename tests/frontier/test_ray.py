@@ -466,7 +466,7 @@ def test_a_campaign_goes_on_where_it_was(cluster, tmp_path):
 
     first = next(name for name in names if truth[name])
     outside = points[:1] + 1
-    expected = run(Campaign(plain, explore=20, known=[first], outside=outside), 60)
+    expected = run(Campaign(plain, "explore-commit", explore=20, known=[first], outside=outside), 60)
     options = {"id_col": "name", "content_cols": ["text"]}
     log = tmp_path / "labels.jsonl"
     with (

@@ -426,7 +426,7 @@ def test_a_campaign_and_its_log(kind: str, tmp_path: Path) -> None:
             names = [item.id for item in items]
             campaign.tell(names, truth[pool.rows(names)])
 
-    with Campaign(pool, log=tmp_path / "log.jsonl", explore=8, outside=seed) as campaign:
+    with Campaign(pool, "explore-commit", log=tmp_path / "log.jsonl", explore=8, outside=seed) as campaign:
         answer(campaign, 20)
         campaign.undo(2)
         expected = [item.id for item in campaign.ask(10)]
