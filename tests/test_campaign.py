@@ -570,3 +570,16 @@ def test_a_live_trace_counts_batches_as_a_simulated_one():
     trace = campaign.trace()
     assert trace.batch[trace.explored].tolist() == [0] * int(trace.explored.sum())
     assert trace.batch[~trace.explored].tolist()[:6] == [1, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("think_ahead", [False, True])
+def test_an_item_says_which_rule_chose_it_and_what_it_is_near_to(think_ahead):
+    pool, positive = scene(60)
+    with Campaign(pool, "auto", explore=20, seed=1, think_ahead=think_ahead) as campaign:
+        drive(campaign, positive, 1, most=25)
+        (item,) = campaign.ask()
+        (following,) = campaign.answer(item.id, bool(positive[pool.rows([item.id])[0]]))
+        for one in (item, following):
+            assert "rank" in one.because or "looking around" in one.because
+            assert one.reason.startswith(f"{one.because}; nearest to {one.nearest}")
+            assert positive[pool.rows([one.nearest])[0]]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from activecover.campaign._certifying import Certifying
 from activecover.campaign._checks import check_person
-from activecover.campaign._items import BLIND, Foreseen, Item
+from activecover.campaign._items import BLIND, Foreseen, Item, Why
 from activecover.errors import InputError, StoreError
 from activecover.frontier import NO_KEY
 from activecover.learners import Proposal
@@ -241,22 +241,21 @@ class Asking(Certifying):
 
     def _foreseen(self, proposal: Proposal) -> Foreseen:
         """What may come next, as people see it; made while someone looks at an item."""
-        row, distance, key = (int(proposal.rows[0]), float(proposal.distances[0]), int(proposal.nearest[0]))
-        nearest = None if key == NO_KEY else self._named(key)
+        row, why = int(proposal.rows[0]), Why.of(proposal, 0)
+        nearest = None if why.nearest == NO_KEY else self._named(why.nearest)
         source = "explore" if proposal.explored else "learner"
         name = self.pool.id(row)
-        far = None if np.isnan(distance) else distance
         others = tuple(self._ledger.groups.others(name))
-        return Foreseen(Item(name, self.pool.content(row), source, far, nearest, others), proposal)
+        return Foreseen(Item(name, self.pool.content(row), source, why.far, nearest, others, why.because), proposal)
 
     def _item(self, ask: Ask) -> Item:
         row = self.pool.row(ask.id)
         if self._is_blind():
             return Item(ask.id, self.pool.content(row), BLIND)
-        distance = self._why.get(ask.id, (float("nan"), NO_KEY))[0]
+        why = self._why.get(ask.id, Why())
         nearest = self._nearest_of(ask.id) or ask.nearest
-        far = None if np.isnan(distance) else distance
-        return Item(ask.id, self.pool.content(row), ask.source, far, nearest, tuple(self._ledger.groups.others(ask.id)))
+        others = tuple(self._ledger.groups.others(ask.id))
+        return Item(ask.id, self.pool.content(row), ask.source, why.far, nearest, others, why.because)
 
 
 class Patience:

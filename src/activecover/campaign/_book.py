@@ -10,6 +10,7 @@ import numpy as np
 
 from activecover.campaign._brain import Brain
 from activecover.campaign._grouping import erased_duplicates, grouping_of
+from activecover.campaign._items import Why
 from activecover.campaign._mixer import Mixer
 from activecover.learners import Learner, Proposal
 from activecover.pool import Duplicates, Pool, StoredPool, Vectors
@@ -58,8 +59,8 @@ class Book:
         self._note: str | None = None
         #: What was shown ahead of time, by its name.
         self._shown: dict[str, Proposal] = {}
-        #: How far from which positive an item was when it was proposed.
-        self._why: dict[str, tuple[float, int]] = {}
+        #: Why an item was proposed, as far as it was here.
+        self._why: dict[str, Why] = {}
         self._brain: Brain | None = None
         self._server: threading.Thread | None = None
         self._closing = threading.Event()

@@ -6,7 +6,7 @@ from typing import Any
 
 from activecover.campaign._answering import Answering
 from activecover.campaign._checks import yes_or_no
-from activecover.campaign._items import Item
+from activecover.campaign._items import Item, Why
 
 
 class Foreseeing(Answering):
@@ -37,7 +37,7 @@ class Foreseeing(Answering):
         item, proposal = foreseen.item, foreseen.proposal
         self._note = proposal.unavailable
         left = self._brain.learner.unlabelled - len(held)
-        self._why[item.id] = (float(proposal.distances[0]), int(proposal.nearest[0]))
+        self._why[item.id] = Why.of(proposal, 0)
         # A row that comes back after it was released is not a new draw.
         fresh = isinstance(self._explore, int) and item.id not in self._ledger.asks
         chance = (1 / left if fresh else None) if proposal.explored else 1.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from activecover.frontier import NO_KEY
 from activecover.learners import Proposal
 
 _REASONS = {
@@ -30,14 +32,36 @@ class Item:
     nearest: str | None = None
     #: Other items that get the same label, as they are one with it.
     duplicates: tuple[str, ...] = ()
+    #: What the learner says of its choice, where it says something: ``blend, rank 1; its yield lately 41 %``.
+    because: str | None = None
 
     @property
     def reason(self) -> str:
         """Why this item, in a few words."""
+        said = [] if self.because is None else [self.because]
         if self.nearest is not None:
             far = "" if self.distance is None else f" (distance {self.distance:.4g})"
-            return f"nearest to {self.nearest}{far}"
-        return _REASONS.get(self.source, "ranked highest by the learner")
+            said.append(f"nearest to {self.nearest}{far}")
+        return "; ".join(said) or _REASONS.get(self.source, "ranked highest by the learner")
+
+
+class Why(NamedTuple):
+    """How far from which positive an item was when it was proposed, and what the learner said of it."""
+
+    distance: float = math.nan
+    nearest: int = NO_KEY
+    because: str | None = None
+
+    @classmethod
+    def of(cls, proposal: Proposal, place: int) -> Why:
+        """What a proposal says of one of its rows."""
+        because = proposal.reasons[place] if proposal.reasons and place >= proposal.explored else None
+        return cls(float(proposal.distances[place]), int(proposal.nearest[place]), because)
+
+    @property
+    def far(self) -> float | None:
+        """The distance, where there is one."""
+        return None if math.isnan(self.distance) else self.distance
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from activecover.campaign._book import Book
 from activecover.campaign._brain import Brain
+from activecover.campaign._items import Why
 from activecover.errors import StoreError
 from activecover.frontier import NO_KEY
 from activecover.learners import Learner, Proposal, ThinkAhead
@@ -86,7 +87,7 @@ class Proposing(Book):
 
     def _remember_why(self, proposal: Proposal) -> None:
         for place, row in enumerate(proposal.rows.tolist()):
-            self._why[self.pool.id(row)] = (float(proposal.distances[place]), int(proposal.nearest[place]))
+            self._why[self.pool.id(row)] = Why.of(proposal, place)
 
     def _recorded_nearest(self, name: str) -> str | None:
         """What the log may say of why an item was asked for: nothing, where negatives are to be forgotten."""
@@ -97,7 +98,7 @@ class Proposing(Book):
 
     def _nearest_of(self, name: str) -> str | None:
         """Which positive an item was proposed for, as far as it is known."""
-        key = self._why.get(name, (0.0, NO_KEY))[1]
+        key = self._why.get(name, Why()).nearest
         if key == NO_KEY:
             return None
         return self._named(key)

@@ -214,6 +214,14 @@ class Auto(Learner):
         for rule in self.rules_:
             rule.extend()
 
+    @property
+    def near_(self) -> Scan | None:
+        """What knows the positive nearest to any row, if one of the rules does."""
+        for rule in self.rules_:
+            if isinstance(rule, ExploreCommit) and rule._ready() and self.pool_.kind in _LENDING:
+                return cast("Scan", rule.frontier_)
+        return None
+
     # Folding.
 
     def _follow(self) -> None:
@@ -436,13 +444,19 @@ class _Interleaved:
 
     def take(self, drawn: npt.NDArray[np.int64]) -> Proposal:
         found = [self._next_of(rule) for rule in drawn.tolist()]
+        rows = np.array([row for row, _, _, _ in found], np.int64)
         return Proposal(
-            np.array([row for row, _, _, _ in found], np.int64),
+            rows,
             0,
             np.array([far for _, far, _, _ in found], np.float64),
-            np.array([key for _, _, key, _ in found], np.int64),
+            self._nearest_to(rows, np.array([key for _, _, key, _ in found], np.int64)),
             reasons=tuple(reason for _, _, _, reason in found),
         )
+
+    def _nearest_to(self, rows: Rows, keys: Rows) -> Rows:
+        """The positive nearest to each row also where the rule has not looked for one: people see it beside the row."""
+        near = self._auto.near_
+        return keys if near is None else np.where(keys == NO_KEY, near.look_up(rows).sources, keys)
 
     def _next_of(self, rule: int) -> tuple[int, float, int, str]:
         """A rule's best row that is not taken yet, with what there is to say about it."""

@@ -283,7 +283,7 @@ def _checked(answer: Any) -> Any:
 
 
 def _items(views: Sequence[Mapping[str, Any]]) -> list[Item]:
-    names = ("id", "content", "source", "distance", "nearest")
+    names = ("id", "content", "source", "distance", "nearest", "because")
     return [
         Item(**{name: view[name] for name in names}, duplicates=tuple(view.get("duplicates", ()))) for view in views
     ]

@@ -149,6 +149,7 @@ class ItemView(BaseModel):
     distance: float | None
     nearest: str | None
     reason: str | None
+    because: Annotated[str | None, Field(description="What the learner says of its choice.")] = None
     duplicates: Annotated[list[str], Field(description="Items that get the same label, as they are one with it.")] = []
     view: dict[str, Any]
     beside: dict[str, Any] | None

@@ -61,6 +61,7 @@ class Showcase:
             "distance": None if blind else item.distance,
             "nearest": None if blind else item.nearest,
             "reason": None if blind else item.reason,
+            "because": None if blind else item.because,
             "duplicates": list(item.duplicates),
             "view": view,
             "beside": beside,

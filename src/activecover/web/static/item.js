@@ -48,6 +48,7 @@ export function excerpt({ id, content, images = [] }, most = 160) {
 }
 
 export function reason(item) {
+  if (item.because) return `Asked because: ${item.because}${item.nearest ? `; nearest to ${item.nearest}` : ""}`;
   if (item.nearest) return `Asked because it is the nearest open item to a positive${item.distance === null ? "" : ` (distance ${item.distance.toPrecision(3)})`}`;
   if (item.source === null || item.source === "blind") return "";
   return { explore: "Drawn at random, to find first positives", given: "Given by you", insurance: "Drawn at random, to see what the search may miss" }[item.source] ?? "Ranked highest by the learner";
