@@ -697,3 +697,17 @@ def test_the_papers_rule_is_untouched():
     near = distances(points)[:, known[positive]].min(axis=1)
     learner = told(ExploreCommit(explore=0), points, known, positive)
     assert learner.propose(len(points)).rows.tolist() == expected(points, known, -near)
+
+
+@pytest.mark.parametrize("outside", [0, 2])
+def test_auto_says_how_far_the_nearest_positive_is_in_the_pool(outside):
+    random = np.random.default_rng(8)
+    # Directions of very different spread: distances in the balanced space are others.
+    points = (random.normal(size=(300, 4)) * [50.0, 5.0, 1.0, 0.2]).astype(np.float32)
+    pool = Pool(points)
+    known = points[:outside] + np.float32(0.5)
+    learner = Auto(explore=0).begin(pool, outside=known if outside else None)
+    learner.tell(Labels.of(np.arange(40), np.arange(40), np.arange(40) % 4 == 0, True))
+    found = learner.propose(60)
+    ends = np.array([points[key] if key >= 0 else known[-1 - key] for key in found.nearest.tolist()])
+    np.testing.assert_allclose(found.distances, np.linalg.norm(points[found.rows] - ends, axis=1), rtol=1e-5)
