@@ -309,6 +309,52 @@ def test_spread_posterior(seed):
     assert (np.diff(score[found]) < 1e-9).all()
 
 
+def crowded_and_lonely():
+    """A class with a crowded middle, far from the negatives, and the labels of a sample: 10 of 40 rows positive."""
+    random = np.random.default_rng(3)
+    points = np.concatenate([random.normal(size=(60, 2)) * 0.2, random.normal(size=(40, 2)) * 3.0])
+    points = np.concatenate([points, 60.0 + random.normal(size=(300, 2))]).astype(np.float32)
+    sample = np.concatenate([np.arange(3), np.arange(60, 67), np.arange(100, 130)])
+    return points, Labels.of(np.arange(40), sample, sample < 100, True)
+
+
+def test_spread_posterior_takes_crowded_rows_first_among_those_expected():
+    points, labels = crowded_and_lonely()
+    learner = SpreadPosterior(explore=0).begin(Pool(points))
+    learner.tell(labels)
+    rows = learner.propose(90).rows
+    assert sorted(rows.tolist()) == sorted(set(range(100)) - set(labels.rows.tolist()))
+    scale = scale_of(neighbour_lists(points)[1], 10)
+    assert scale[rows[:40]].max() < scale[rows[60:]].min()
+    # A shorter proposal begins a longer one.
+    assert learner.propose(7).rows.tolist() == rows[:7].tolist()
+
+
+def test_spread_posterior_expects_nothing_of_few_random_labels_or_of_known_positives():
+    points, labels = crowded_and_lonely()
+    few = labels.take(np.arange(0, 40, 2))
+    known = Labels.of(np.where(np.arange(40) < 20, np.arange(40), -1 - np.arange(40)), *fields(labels))
+    for told_labels in (few, known):
+        learner = SpreadPosterior(explore=0).begin(Pool(points))
+        learner.tell(told_labels)
+        assert learner._kept_scores().max() <= 1.0
+
+
+def test_spread_posterior_counts_the_sample_that_is_left():
+    points, labels = crowded_and_lonely()
+    pool = Pool(points)
+    learner = SpreadPosterior(explore=0).begin(pool)
+    learner.tell(labels)
+    learner.untell(labels.rows[:3])
+    fresh = SpreadPosterior(explore=0).begin(pool)
+    fresh.tell(labels.take(slice(3, None)))
+    assert learner.propose(50).rows.tolist() == fresh.propose(50).rows.tolist()
+
+
+def fields(labels):
+    return labels.rows, labels.positive, labels.sampled
+
+
 @given(SEEDS)
 def test_rocchio(seed):
     points, known, positive = scene(seed)
@@ -651,3 +697,17 @@ def test_the_papers_rule_is_untouched():
     near = distances(points)[:, known[positive]].min(axis=1)
     learner = told(ExploreCommit(explore=0), points, known, positive)
     assert learner.propose(len(points)).rows.tolist() == expected(points, known, -near)
+
+
+@pytest.mark.parametrize("outside", [0, 2])
+def test_auto_says_how_far_the_nearest_positive_is_in_the_pool(outside):
+    random = np.random.default_rng(8)
+    # Directions of very different spread: distances in the balanced space are others.
+    points = (random.normal(size=(300, 4)) * [50.0, 5.0, 1.0, 0.2]).astype(np.float32)
+    pool = Pool(points)
+    known = points[:outside] + np.float32(0.5)
+    learner = Auto(explore=0).begin(pool, outside=known if outside else None)
+    learner.tell(Labels.of(np.arange(40), np.arange(40), np.arange(40) % 4 == 0, True))
+    found = learner.propose(60)
+    ends = np.array([points[key] if key >= 0 else known[-1 - key] for key in found.nearest.tolist()])
+    np.testing.assert_allclose(found.distances, np.linalg.norm(points[found.rows] - ends, axis=1), rtol=1e-5)

@@ -25,6 +25,7 @@ from activecover.learners._rocchio import Rocchio
 from activecover.learners._spread import SpreadPosterior
 from activecover.learners._spread_commit import SpreadCommit
 from activecover.learners._survey import Survey
+from activecover.pool import blocks
 
 Credits = npt.NDArray[np.bool_]
 Yields = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
@@ -221,6 +222,19 @@ class Auto(Learner):
             if isinstance(rule, ExploreCommit) and rule._ready() and self.pool_.kind in _LENDING:
                 return cast("Scan", rule.frontier_)
         return None
+
+    def _apart(self, rows: Rows, keys: Rows, far: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """How far rows are from positives in the pool, given how far they are where the rules measure."""
+        if self._balanced is None:
+            return far
+        known = np.flatnonzero(keys != NO_KEY)
+        for block in blocks(len(known), 16 * self.pool_.dimensions):
+            part = known[block]
+            ends = self.pool_.take(np.maximum(keys[part], 0)).astype(np.float64)
+            outside = keys[part] < 0
+            ends[outside] = self.outside_[-1 - keys[part][outside]]
+            far[part] = np.linalg.norm(self.pool_.take(rows[part]).astype(np.float64) - ends, axis=1)
+        return far
 
     # Folding.
 
@@ -445,18 +459,16 @@ class _Interleaved:
     def take(self, drawn: npt.NDArray[np.int64]) -> Proposal:
         found = [self._next_of(rule) for rule in drawn.tolist()]
         rows = np.array([row for row, _, _, _ in found], np.int64)
-        return Proposal(
-            rows,
-            0,
-            np.array([far for _, far, _, _ in found], np.float64),
-            self._nearest_to(rows, np.array([key for _, _, key, _ in found], np.int64)),
-            reasons=tuple(reason for _, _, _, reason in found),
-        )
-
-    def _nearest_to(self, rows: Rows, keys: Rows) -> Rows:
-        """The positive nearest to each row also where the rule has not looked for one: people see it beside the row."""
+        far = np.array([far for _, far, _, _ in found], np.float64)
+        keys = np.array([key for _, _, key, _ in found], np.int64)
         near = self._auto.near_
-        return keys if near is None else np.where(keys == NO_KEY, near.look_up(rows).sources, keys)
+        if near is not None:
+            # Also where the rule has not looked for a positive: people see it beside the row.
+            beside = near.look_up(rows)
+            far = np.where(keys == NO_KEY, beside.distances, far)
+            keys = np.where(keys == NO_KEY, beside.sources, keys)
+        far = self._auto._apart(rows, keys, far)
+        return Proposal(rows, 0, far, keys, reasons=tuple(reason for _, _, _, reason in found))
 
     def _next_of(self, rule: int) -> tuple[int, float, int, str]:
         """A rule's best row that is not taken yet, with what there is to say about it."""

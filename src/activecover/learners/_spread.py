@@ -9,13 +9,17 @@ from scipy import sparse
 
 from activecover.errors import check_count
 from activecover.frontier import NeighbourGraph, shares_in_common
-from activecover.learners._base import Rows
-from activecover.learners._by_score import Scores
+from activecover.learners._base import Labels, Rows
+from activecover.learners._by_score import Scores, highest
 from activecover.learners._contrast import LocalContrast
 from activecover.learners._posterior import check_neighbours
 
 #: Among so many neighbours of either row those in common are counted.
 IN_COMMON = 20
+#: From so many random labels on, their share of positives says how many can be expected in the pool.
+SAMPLE_ENOUGH = 30
+#: How far this neighbour is says how crowded it is around a row.
+CROWD = 10
 _OWN_SCALE = 7
 _SHARPNESS = 4
 
@@ -28,6 +32,10 @@ class SpreadPosterior(LocalContrast):
     that both have in common, in others exp(-d² / (s t)), where s and t are how far the two rows' seventh neighbours
     are; neighbours of each other weigh twice. Few neighbours and many rounds keep scores from leaking where classes
     touch, and so do common neighbours: two rows on either side of a border share few.
+
+    In dense pools, among as many of the best rows as positives can be expected by the sample, crowded ones come
+    first: their scores are divided by how far the row's tenth neighbour is. A batch with fewer places than there are
+    positives left had better take those in the middle of the class.
 
     Parameters
     ----------
@@ -53,12 +61,28 @@ class SpreadPosterior(LocalContrast):
     def _reset(self) -> None:
         check_count("sweeps", self.sweeps, 0)
         check_neighbours(self.neighbours)
+        self._drawn_labels = self._drawn_positives = 0
         super()._reset()
+
+    def _fold(self, labels: Labels) -> None:
+        super()._fold(labels)
+        self._count_drawn(labels, 1)
+
+    def _unfold(self, gone: Labels) -> None:
+        super()._unfold(gone)
+        self._count_drawn(gone, -1)
+
+    def _count_drawn(self, labels: Labels, sign: int) -> None:
+        # Positives that were known before the first question were not drawn by anyone.
+        drawn = labels.sampled & (labels.numbers >= 0)
+        self._drawn_labels += sign * int(drawn.sum())
+        self._drawn_positives += sign * int(labels.positive[drawn].sum())
 
     def _take_graph(self) -> None:
         super()._take_graph()
         # By common neighbours where that was tried; in sparse rows and bits many are as far as each other.
         common = self.pool_.kind == "dense"
+        self._crowding = self._graph.scale(CROWD)
         name = f"averages {self.neighbours} {common}"
         if name not in self._graph.derived:
             self._graph.derived[name] = _averages(self._graph, self.neighbours, common)
@@ -74,7 +98,23 @@ class SpreadPosterior(LocalContrast):
         for _ in range(self.sweeps):
             scores = np.asarray(self._averages @ scores).ravel()
             scores[known] = truth
-        return scores[rows]
+        return self._crowded_first(rows, scores[rows])
+
+    def _crowded_first(self, rows: Rows, scores: Scores) -> Scores:
+        """Order the best rows, as many as positives are expected, by their density too; they stay the best."""
+        left = self._expected_left()
+        if not left or self.pool_.kind != "dense":
+            return scores
+        best = highest(scores, left)
+        scores[best] = 1.0 + scores[best] / self._crowding[rows[best]]
+        return scores
+
+    def _expected_left(self) -> int:
+        """How many positives are still to be found, by the share of positives in the sample."""
+        if self._drawn_labels < SAMPLE_ENOUGH:
+            return 0
+        expected = self._drawn_positives / self._drawn_labels * len(self.pool_)
+        return max(0, int(expected) - int((self._marks.values == 1).sum()))
 
 
 def _averages(graph: NeighbourGraph, neighbours: int, common: bool) -> sparse.csr_array:
