@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from activecover.learners import Auto, Blend, Labels, Rocchio
+from activecover.learners import _blend as blend
 from activecover.learners import _topics as topics
 from activecover.learners._blend import NEAREST, SHRINKAGE, TOPIC_WEIGHT, even
 from activecover.learners._classifier import BalancedRidge
@@ -59,6 +60,34 @@ def test_the_sum_of_its_opinions(seed):
     score[rows] = even(mean._scores(rows)) + even(nearest) + TOPIC_WEIGHT * np.mean(models, axis=0)
     found = learner.propose(len(rows)).rows
     assert (np.diff(score[found]) < 1e-4).all()
+
+
+def test_topics_are_shrunk_less_when_there_are_many_labels(monkeypatch):
+    vectors, truth = words(1)
+    pool, told = Pool(vectors, metric="cosine"), labels(truth, 1)
+    rows = np.setdiff1d(np.arange(len(pool)), told.rows)
+    learner = Blend(explore=0).begin(pool)
+    learner.tell(told)
+    monkeypatch.setattr(blend, "FEW_LABELS", len(told) / 10)
+    loose = learner._modelled(rows)
+    monkeypatch.setattr(blend, "FEW_LABELS", len(told))
+    assert not np.allclose(loose, learner._modelled(rows))
+    monkeypatch.setattr(blend, "SHRINKAGE", SHRINKAGE / 10)
+    np.testing.assert_allclose(loose, learner._modelled(rows))
+
+
+def test_in_a_dry_spell_what_was_expected_decides():
+    vectors, truth = words(2)
+    learner = Auto(explore=0).begin(Pool(vectors, metric="cosine"), seed=1)
+    learner.tell(labels(truth, 2))
+    expected = np.argsort(-learner._expected, kind="stable")
+    for _ in range(2):
+        open_rows = np.flatnonzero(~learner.closed_ & ~truth)[:20]
+        numbers = len(learner._told) + np.arange(len(open_rows))
+        learner.tell(Labels.of(numbers, open_rows, np.zeros(len(open_rows), bool), False))
+        means, worth = learner._yields()
+        assert worth.min() > learner._history.dry >= len(open_rows)
+    assert means.argmax() == expected[0]
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -76,6 +76,9 @@ EXPLORATION, SPARSE_EXPLORATION = 0.1, 0.03
 #: As if yields rested on so many times the labels in sparse rows and bits: when one question in thirty finds
 #: something, chance would else hand most questions to whichever of the weaker rules drew best.
 SPARSE_DECISIVENESS = 49.0
+#: By how many labels' worth the expected yields gain in sparse rows and bits with every question that finds nothing, until
+#: one does. In a dry spell credits are old: they say who shared in what was easy to find, not who will find the rest.
+SPARSE_DRYNESS = 4.0
 #: Past this share of the positives that can be expected to be left, a batch has places for looking around.
 CERTAIN = 0.8
 #: How many labels the expected yield is worth: more with all labels, where it was found by trial.
@@ -163,6 +166,7 @@ class Auto(Learner):
         directed = self.pool_.kind in ("sparse", "bits") and not self.positives_only
         self._exploration = SPARSE_EXPLORATION if directed else EXPLORATION
         self._decisiveness = SPARSE_DECISIVENESS if directed else 1.0
+        self._dryness = SPARSE_DRYNESS if directed else 0.0
         # Without negatives there is nothing to tell directions that matter from those that do not.
         self._balanced: BalancedGround | None = None if self.positives_only else balanced_ground(self.pool_)
         self.rules_: list[Learner] = []
@@ -319,18 +323,19 @@ class Auto(Learner):
         """The mean yield of each rule, and how many labels it rests on.
 
         What is expected of a rule falls with the yield of all questions lately: when positives have become rare, a
-        rule that has not been asked for long would else seem better than those that have.
+        rule that has not been asked for long would else seem better than those that have. In sparse pools it counts for
+        more, the longer nothing has been found.
         """
-        labels = np.full(len(self.rules_), self._prior)
         if not self._asked:
-            return self._expected.copy(), labels
+            return self._expected.copy(), np.full(len(self.rules_), self._prior)
         credits, outcomes = self._history.credits, self._history.outcomes
         age = np.arange(len(outcomes))[::-1]
         weights = np.exp(-age / (LEAST_MEMORY + MEMORY * len(outcomes)))
         found, best = weights * outcomes, self._expected.max()
         overall = (self._prior * best + found.sum()) / (self._prior + weights.sum())
-        expected, labels = self._expected * min(1.0, overall / best), labels + weights @ credits
-        return (self._prior * expected + found @ credits) / labels, labels
+        expected, prior = self._expected * min(1.0, overall / best), self._prior + self._dryness * self._history.dry
+        labels = prior + weights @ credits
+        return (prior * expected + found @ credits) / labels, labels
 
     def _valid_standing(self) -> Yields:
         """The yields that decide.
@@ -429,6 +434,12 @@ class _History:
     @property
     def outcomes(self) -> npt.NDArray[np.bool_]:
         return self._outcomes[: self._count]
+
+    @property
+    def dry(self) -> int:
+        """How many questions there have been since the last that found something, or since the first."""
+        found = np.flatnonzero(self.outcomes)
+        return self._count - 1 - int(found[-1]) if len(found) else self._count
 
     def add(self, credits: Credits, outcomes: npt.NDArray[np.bool_]) -> None:
         first, self._count = self._count, self._count + len(outcomes)

@@ -28,6 +28,9 @@ from activecover.pool import Pool, Vectors
 NEAREST = 3
 #: How far the model of topics is shrunk, in mean variances: there is one at every label, from the second on.
 SHRINKAGE = 3.0
+#: And up to how many labels. From there on it is shrunk the less the more there are: the last positives are unlike the
+#: others, and what sets them apart from the negatives is in directions that so strong a hand would hold down.
+FEW_LABELS = 500
 #: What the models of topics weigh together, where the other two scores weigh one each.
 TOPIC_WEIGHT = 1.8
 
@@ -152,7 +155,8 @@ def even(scores: Scores) -> Scores:
 
 
 def _weights(inside: Numbers, outside: Numbers, truth: npt.NDArray[np.bool_]) -> Numbers:
-    return BalancedRidge(SHRINKAGE).fit(np.concatenate([inside, outside]), truth.astype(np.int64)).weights_
+    shrinkage = SHRINKAGE * min(1.0, FEW_LABELS / len(truth))
+    return BalancedRidge(shrinkage).fit(np.concatenate([inside, outside]), truth.astype(np.int64)).weights_
 
 
 def _squared_lengths(pool: Pool) -> Scores:
