@@ -106,7 +106,7 @@ _PAST_THE_PAPER: list[Entry[Learner]] = [
     Entry("spread-posterior", SpreadPosterior, "labels spread over the graph", "SP", version=4, negatives="all"),
     Entry("rocchio", Rocchio, "towards the positives' mean, away from the negatives'", code="RO", negatives="all"),
     Entry("linear", Linear, "a linear model, refit on all labels", code="LM", negatives="all"),
-    Entry("blend", Blend, "a mean, the nearest positives and topics, added up", code="BL", negatives="all"),
+    Entry("blend", Blend, "a mean, the nearest positives and topics, added up", code="BL", version=2, negatives="all"),
     Entry("logistic", logistic, "logistic regression, refit on all labels", code="LR", negatives="all"),
     Entry("ens", EfficientSearch, "efficient nonmyopic search; small pools", code="ENS", negatives="all"),
     Entry("auto", Auto, "a portfolio: rules share the questions by their yield", "AU", version=5, negatives="all"),
