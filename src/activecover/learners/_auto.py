@@ -76,8 +76,8 @@ EXPLORATION, SPARSE_EXPLORATION = 0.1, 0.03
 #: As if yields rested on so many times the labels in sparse rows and bits: when one question in thirty finds
 #: something, chance would else hand most questions to whichever of the weaker rules drew best.
 SPARSE_DECISIVENESS = 49.0
-#: By how many labels' worth the expected yields gain in sparse rows and bits with every question that finds nothing, until
-#: one does. In a dry spell credits are old: they say who shared in what was easy to find, not who will find the rest.
+#: By how many labels' worth the expected yields gain in sparse rows with every question that finds nothing, until one
+#: does. In a dry spell credits are old: they say who shared in what was easy to find, not who will find the rest.
 SPARSE_DRYNESS = 4.0
 #: Past this share of the positives that can be expected to be left, a batch has places for looking around.
 CERTAIN = 0.8
@@ -166,7 +166,7 @@ class Auto(Learner):
         directed = self.pool_.kind in ("sparse", "bits") and not self.positives_only
         self._exploration = SPARSE_EXPLORATION if directed else EXPLORATION
         self._decisiveness = SPARSE_DECISIVENESS if directed else 1.0
-        self._dryness = SPARSE_DRYNESS if directed else 0.0
+        self._dryness = SPARSE_DRYNESS if directed and self.pool_.kind == "sparse" else 0.0
         # Without negatives there is nothing to tell directions that matter from those that do not.
         self._balanced: BalancedGround | None = None if self.positives_only else balanced_ground(self.pool_)
         self.rules_: list[Learner] = []

@@ -29,7 +29,8 @@ NEAREST = 3
 #: How far the model of topics is shrunk, in mean variances: there is one at every label, from the second on.
 SHRINKAGE = 3.0
 #: And up to how many labels. From there on it is shrunk the less the more there are: the last positives are unlike the
-#: others, and what sets them apart from the negatives is in directions that so strong a hand would hold down.
+#: others, and what sets them apart from the negatives is in directions that so strong a hand would hold down. In sparse
+#: rows, where that was found; on bits it lost.
 FEW_LABELS = 500
 #: What the models of topics weigh together, where the other two scores weigh one each.
 TOPIC_WEIGHT = 1.8
@@ -90,15 +91,20 @@ class Blend(Rocchio):
         with one_blas_thread():
             if self.pool_.kind == "dense":
                 inside, outside = vectors_of(self.pool_, known), outside_vectors(self.pool_, self.outside_)
-                return [even(projected(self.pool_, rows, _weights(inside, outside, truth)))]
+                return [even(projected(self.pool_, rows, self._weights(inside, outside, truth)))]
             topics = shared_topics(self.pool_)
             scores: list[Scores] = []
             if topics is None:
                 return scores
             for depth in topics.depths:
                 inside, outside = topics.of(known, depth), topics.encode(self.pool_, self.outside_, depth)
-                scores.append(even(topics.projected(rows, _weights(inside, outside, truth))))
+                scores.append(even(topics.projected(rows, self._weights(inside, outside, truth))))
             return scores
+
+    def _weights(self, inside: Numbers, outside: Numbers, truth: npt.NDArray[np.bool_]) -> Numbers:
+        easing = min(1.0, FEW_LABELS / len(truth)) if self.pool_.kind == "sparse" else 1.0
+        model = BalancedRidge(SHRINKAGE * easing).fit(np.concatenate([inside, outside]), truth.astype(np.int64))
+        return model.weights_
 
 
 class _NearestPositives:
@@ -152,11 +158,6 @@ def even(scores: Scores) -> Scores:
     if spread <= 1e-12 * np.abs(scores).max(initial=0.0):
         return np.zeros(len(scores))
     return np.asarray((scores - scores.mean()) / spread)
-
-
-def _weights(inside: Numbers, outside: Numbers, truth: npt.NDArray[np.bool_]) -> Numbers:
-    shrinkage = SHRINKAGE * min(1.0, FEW_LABELS / len(truth))
-    return BalancedRidge(shrinkage).fit(np.concatenate([inside, outside]), truth.astype(np.int64)).weights_
 
 
 def _squared_lengths(pool: Pool) -> Scores:
