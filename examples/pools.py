@@ -3,8 +3,8 @@
     python examples/pools.py FOLDER [--only sms_spam,hiv] [--limit 2000]
 
 FOLDER holds the files named below (or ACTIVECOVER_DATA/pools does). Each becomes a campaign with one command,
-which is shown, and is labelled with its known labels as people would: a random sample first, then the rows
-nearest to any positive found, every answer synced to a store, until 95 % of the positives are found.
+which is shown, and is labelled with its known labels as people would: a random sample first, then what the default
+learner asks for, every answer synced to a store, until 95 % of the positives are found.
 """
 
 from __future__ import annotations
