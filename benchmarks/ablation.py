@@ -9,9 +9,6 @@ runs and starts for all. What is finished is kept; lines go to results/ablation.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import pools
+from _packed import read_lines, write_lines
 from activecover.bench import prepare_trial
 from activecover.datasets import load_dataset
 from activecover.learners import Auto
@@ -26,7 +24,6 @@ from activecover.learners._auto import DENSE, SPARSE
 from activecover.metrics import recall_by_batch
 from activecover.parallel import one_blas_thread
 from activecover.simulate import batch_size, cover
-from activecover.trace import replacing
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "ablation.csv.gz"
 COLUMNS = ("task", "without", "run", "value")
@@ -41,20 +38,12 @@ class Results:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: dict[Key, float] = {}
-        if path.exists():
-            with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-                for line in csv.DictReader(file):
-                    self.lines[line["task"], line["without"], int(line["run"])] = float(line["value"])
+        for line in read_lines(path):
+            self.lines[line["task"], line["without"], int(line["run"])] = float(line["value"])
 
     def add(self, key: Key, value: float) -> None:
         self.lines[key] = round(value, 4)
-        with replacing(self.path) as temporary, gzip.GzipFile("", "wb", 9, temporary.open("wb"), mtime=0) as packed:
-            text = io.TextIOWrapper(packed, encoding="utf-8", newline="")
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows((*one, number) for one, number in sorted(self.lines.items()))
-            text.flush()
-            text.detach()
+        write_lines(self.path, COLUMNS, ((*one, number) for one, number in sorted(self.lines.items())))
         print(*key, round(value, 2), flush=True)
 
 

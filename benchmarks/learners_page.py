@@ -10,7 +10,6 @@ results/ablation.csv.gz and results/learner-cost.csv. What has not been computed
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import sys
 from collections import defaultdict
@@ -19,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 from scipy import stats
+
+from _packed import read_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "learners.md"
@@ -49,24 +50,19 @@ def read_curves(*paths: Path) -> Curves:
     """Curves by task (data set, label), method and run."""
     curves: Curves = defaultdict(lambda: defaultdict(dict))
     for path in paths:
-        if not path.exists():
-            continue
-        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-            for line in csv.DictReader(file):
-                if line["dataset"] in RUNS and line["method"] in ("EC", "AU", "AP") and line["curve"]:
-                    curve = json.loads(line["curve"])
-                    curves[line["dataset"], line["label"]][line["method"]][int(line["run"])] = curve
+        for line in read_lines(path):
+            if line["dataset"] in RUNS and line["method"] in ("EC", "AU", "AP") and line["curve"]:
+                curve = json.loads(line["curve"])
+                curves[line["dataset"], line["label"]][line["method"]][int(line["run"])] = curve
     return curves
 
 
 def read_places(path: Path) -> Places:
     """After how many labels each positive was found, by pool, learner and start."""
     places: Places = defaultdict(lambda: defaultdict(dict))
-    if path.exists():
-        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-            for line in csv.DictReader(file):
-                name = f"{line['pool']} ({int(line['rows']):,})"
-                places[name][line["learner"]][int(line["start"])] = json.loads(line["found_after"])
+    for line in read_lines(path):
+        name = f"{line['pool']} ({int(line['rows']):,})"
+        places[name][line["learner"]][int(line["start"])] = json.loads(line["found_after"])
     return places
 
 
@@ -310,10 +306,9 @@ def ablation_table(path: Path) -> list[str]:
     if not path.exists():
         return ["Ablations: not run.", ""]
     values: dict[str, dict[str, dict[tuple[str, int], float]]] = defaultdict(lambda: defaultdict(dict))
-    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            task, _, label = line["task"].partition(" ")
-            values[task][line["without"]][label, int(line["run"])] = float(line["value"])
+    for line in read_lines(path):
+        task, _, label = line["task"].partition(" ")
+        values[task][line["without"]][label, int(line["run"])] = float(line["value"])
     tasks = sorted(values)
     headings = [f"{task}, AUC" if task == "letters" else f"{task}, labels to 95 %" for task in tasks]
     lines = [f"| portfolio | {' | '.join(headings)} |", "|---" * (len(tasks) + 1) + "|"]

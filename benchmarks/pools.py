@@ -10,9 +10,6 @@ learner and start: after how many labels each positive was found.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import io
 import json
 import sys
 import time
@@ -22,13 +19,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from _packed import read_lines, write_lines
 from activecover.errors import ActiveCoverError
 from activecover.intake import make_pool, read_table
 from activecover.learners import LEARNERS, make_learner
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool, as_positive
 from activecover.simulate import cover
-from activecover.trace import replacing
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "pools.csv.gz"
 COLUMNS = ("pool", "rows", "learner", "start", "found_after", "seconds")
@@ -110,21 +107,14 @@ class Results:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines: dict[Key, tuple[list[int], float]] = {}
-        if path.exists():
-            with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-                for line in csv.DictReader(file):
-                    key = (line["pool"], int(line["rows"]), line["learner"], int(line["start"]))
-                    self.lines[key] = (json.loads(line["found_after"]), float(line["seconds"]))
+        for line in read_lines(path):
+            key = (line["pool"], int(line["rows"]), line["learner"], int(line["start"]))
+            self.lines[key] = (json.loads(line["found_after"]), float(line["seconds"]))
 
     def add(self, key: Key, found: list[int], seconds: float) -> None:
         self.lines[key] = (found, round(seconds, 2))
-        with replacing(self.path) as temporary, gzip.GzipFile("", "wb", 9, temporary.open("wb"), mtime=0) as packed:
-            text = io.TextIOWrapper(packed, encoding="utf-8", newline="")
-            writer = csv.writer(text, lineterminator="\n")
-            writer.writerow(COLUMNS)
-            writer.writerows((*one, json.dumps(places), took) for one, (places, took) in sorted(self.lines.items()))
-            text.flush()
-            text.detach()
+        lines = ((*one, json.dumps(places), took) for one, (places, took) in sorted(self.lines.items()))
+        write_lines(self.path, COLUMNS, lines)
 
 
 def main() -> int:
