@@ -44,13 +44,13 @@ class Source:
 
 
 POOLS = {
-    "sms_spam": Source("sms_spam.tsv", "text:2", "1", "spam", header=False),
-    "hate_speech": Source("hate_speech.csv", "text:tweet", "class", "0"),
+    "sms_spam": Source("sms_spam.tsv", "tfidf:2", "1", "spam", header=False),
+    "hate_speech": Source("hate_speech.csv", "tfidf:tweet", "class", "0"),
     "hiv": Source("hiv.csv", "smiles", "HIV_active", "1"),
     "german_credit": Source("german_credit.data", "columns", "21", "2", header=False),
     "mammography": Source("mammography.npz", "vectors", "y", "1"),
     "systematic_review": Source(
-        "systematic_review.csv", "text:title,abstract", "label_included", "1", id_column="record_id"
+        "systematic_review.csv", "tfidf:title,abstract", "label_included", "1", id_column="record_id"
     ),
 }
 

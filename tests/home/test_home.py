@@ -250,3 +250,23 @@ def test_the_commands(tmp_path, mails, monkeypatch, capsys):
         said = run(*words, code=2).err
         assert line in said, said
         assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({}, "sparse"),
+        ({"learner": "linear"}, "sparse"),
+        ({"learner": "explore-commit"}, "dense"),
+        ({"forget_negatives": True}, "dense"),
+        ({"learner": "explore-commit", "embed": "tfidf"}, "sparse"),
+    ],
+)
+def test_texts_stay_words_for_learners_that_use_all_labels(home, tmp_path, settings, kind):
+    file = tmp_path / "long.csv"
+    rows = [(f"m{row}", f"a rather long message about subject {row % 7} and {row % 5}") for row in range(40)]
+    with file.open("w", encoding="utf-8", newline="") as out:
+        csv.writer(out).writerows([("id", "message"), *rows])
+    with home.new("long", file, id_column="id", explore=3, **settings) as campaign:
+        assert campaign.pool.kind == kind
+        assert len(campaign.ask(3)) == 3

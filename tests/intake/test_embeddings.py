@@ -30,6 +30,7 @@ from activecover.intake import (
     make_embedding,
     make_pool,
 )
+from activecover.intake import _catalogue as catalogue
 from activecover.pool import PackedBits, Pool
 
 WORDS = [
@@ -360,8 +361,12 @@ def test_images_by_components_and_by_network(tmp_path: Path) -> None:
     [
         ({"Canonical SMILES": ["CC", "CO"], "x": [1, 2]}, "smiles", "smiles: column 'Canonical SMILES' is named so"),
         ({"v": np.eye(3), "story": texts(3)}, "vectors", "vectors: column 'v' of lists of numbers"),
-        ({"id": ["a", "b"], "story": texts(2)}, "text", "text: column 'story' of long texts"),
-        ({"Title": ["A", "B"], "Abstract": ["C", "D"], "notes": texts(2)}, "text", "text: columns 'Title', 'Abstract'"),
+        ({"id": ["a", "b"], "story": texts(2)}, "tfidf", "tfidf: column 'story' of long texts"),
+        (
+            {"Title": ["A", "B"], "Abstract": ["C", "D"], "notes": texts(2)},
+            "tfidf",
+            "tfidf: columns 'Title', 'Abstract'",
+        ),
         ({"age": ["1", "2"], "job": ["cook", "nurse"]}, "columns", "columns: no vectors, molecules or long texts"),
         ({"job": ["a rather long name of one and the same job"] * 9, "age": range(9)}, "columns", "columns: "),
     ],
@@ -370,6 +375,19 @@ def test_the_choice_and_its_reason(columns: dict[str, Any], chosen: str, reason:
     choice = choose_embedding(Table.of(columns))
     assert choice.name == chosen
     assert choice.reason.startswith(reason)
+
+
+def test_texts_are_reduced_where_words_are_too_many_or_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table.of({"story": texts(60)})
+    assert make_pool(table).pool.kind == "sparse"
+    assert make_pool(table, embed="auto:dense").pool.kind == "dense"
+    assert make_pool(table, dimensions=8).pool.dimensions == 9
+    monkeypatch.setattr(catalogue, "MOST_AS_WORDS", 59)
+    made = make_pool(table)
+    assert made.pool.kind == "dense"
+    assert made.notes[0].startswith("text: column 'story' of long texts")
+    with pytest.raises(InputError, match="'auto:sparse': after auto there is nothing to name but auto:dense"):
+        make_pool(table, embed="auto:sparse")
 
 
 def test_a_label_is_never_part_of_the_vectors() -> None:

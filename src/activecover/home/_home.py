@@ -103,6 +103,8 @@ class Home:
     ) -> Campaign:
         """Begin a campaign on a file, a pool, or what intake made of one.
 
+        Vectors are made as ``embed`` says; ``auto`` looks at the file, and keeps texts as their words unless the
+        learner is one that does better, or only works, with dense vectors.
         With ``certify`` (``0.95@0.95``) the campaign ends when that is proved, by the ``rule`` of that name; a
         blind control sample (qbcb) by default. With ``insure`` that share of the asks stays random.
         ``settings`` go to the campaign (``seed``, ``explore``, ``known``, ``overlap``). With
@@ -121,7 +123,7 @@ class Home:
         promise, insure = _promise(certify, rule), check_share(insure)
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".intake-") as work:
             made = self._take_in(
-                source, Path(work), embed=embed, columns=columns, id_column=id_column, label_column=label_column,
+                source, Path(work), embed=_embedding_for(embed, learner, forget_negatives), columns=columns, id_column=id_column, label_column=label_column,
                 show=show, metric=metric, header=header,
             )  # fmt: skip
             if duplicates is not False:
@@ -301,6 +303,12 @@ def _duplicates(made: Intake | Pool, given: bool | float, same: Sequence[str] | 
         same = [name for name in columns if name in pool.contents]
     fingerprints = pool.kind == "bits" and len(same) > 0
     return Duplicates(tuple(same), not fingerprints, None if isinstance(given, bool) else float(given))
+
+
+def _embedding_for(embed: str, learner: str | None, forgets: bool) -> str:
+    """What ``auto`` means for a learner: words as they are serve those that learn from all labels."""
+    learns_from_all = not forgets and (learner is None or LEARNERS[learner].negatives == "all")
+    return embed if embed != "auto" or learns_from_all else "auto:dense"
 
 
 def _promise(certify: str | Rule | None, rule: str | None) -> Rule | None:

@@ -28,6 +28,8 @@ EMBEDDINGS.add(Entry("sentence", SentenceEmbedding, "a sentence-transformers mod
 EMBEDDINGS.add(Entry("smiles", SmilesEmbedding, "Morgan fingerprints of molecules"))
 EMBEDDINGS.add(Entry("images", ImageEmbedding, "pixels reduced, or a network: images:FILE.pt"))
 
+#: The most texts that are kept as their words: as many rows as the portfolio learns on, which does best with these.
+MOST_AS_WORDS = 50_000
 #: What stands after the colon, where it is not columns.
 _ARGUMENTS = {"sentence": "model", "images": "network"}
 
@@ -41,8 +43,11 @@ class Choice:
     reason: str
 
 
-def choose_embedding(table: Table, skip: Sequence[str] = ()) -> Choice:
+def choose_embedding(table: Table, skip: Sequence[str] = (), *, dense: bool = False) -> Choice:
     """Look at a table and choose: images, vectors, a column named smiles, long texts, else its columns.
+
+    Texts are kept as their words (``tfidf``), which learners that use all labels make most of; where there are very
+    many of them, or ``dense`` vectors are wanted, they are reduced to a few directions (``text``).
 
     Examples
     --------
@@ -63,7 +68,8 @@ def choose_embedding(table: Table, skip: Sequence[str] = ()) -> Choice:
     texts = text_columns(table, free)
     if texts:
         length = sum(average_length(table.texts(name)) for name in texts)
-        return Choice("text", texts, f"text: {_named(texts)} of long texts ({length:.0f} characters on average)")
+        name = "text" if dense or len(table) > MOST_AS_WORDS else "tfidf"
+        return Choice(name, texts, f"{name}: {_named(texts)} of long texts ({length:.0f} characters on average)")
     return Choice("columns", None, "columns: no vectors, molecules or long texts, so numbers and categories")
 
 
@@ -80,9 +86,9 @@ def make_embedding(
     Parameters
     ----------
     embed : str or Embedding
-        ``auto``, or a registered name, perhaps with what it needs after a colon: columns or patterns,
-        comma-separated (``text:title,abstract``, ``vectors:x*``), a model (``sentence:MODEL``) or a
-        network (``images:FILE.pt``).
+        ``auto`` (``auto:dense``: no sparse vectors), or a registered name, perhaps with what it needs
+        after a colon: columns or patterns, comma-separated (``text:title,abstract``, ``vectors:x*``), a
+        model (``sentence:MODEL``) or a network (``images:FILE.pt``).
     table : Table
         What ``auto`` looks at.
     columns : sequence of str, optional
@@ -96,7 +102,10 @@ def make_embedding(
         return embed, f"{embed.name}: as given"
     name, _, argument = embed.partition(":")
     if name == "auto":
-        choice = choose_embedding(table, skip)
+        if argument not in ("", "dense"):
+            raise InputError(f"{embed!r}: after auto there is nothing to name but auto:dense")
+        # Who says how many dimensions there are to be wants them dense.
+        choice = choose_embedding(table, skip, dense=argument == "dense" or "dimensions" in parameters)
         chosen = columns if columns is not None else choice.columns
         return EMBEDDINGS.build(choice.name, columns=chosen, **parameters), choice.reason
     if argument:

@@ -128,7 +128,7 @@ def make_pool(
     table : Table
         From :func:`read_table`, or :meth:`Table.of`.
     embed : str or Embedding
-        How vectors are made: ``auto``, a registered name (``columns``, ``text:title,abstract``,
+        How vectors are made: ``auto``, ``auto:dense``, a registered name (``columns``, ``text:title,abstract``,
         ``vectors:x*``, …), or an embedding of your own. It is fitted to the table here.
     columns : sequence of str, optional
         Columns or patterns to make vectors of.
