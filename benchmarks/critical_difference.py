@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy import stats
 
 from activecover.draw import pyplot
-from learners_page import ROOT, SINGLE, TITLES, labels_to, read_places
+from learners_page import ROOT, SINGLE, TITLES, at_most_sampled, labels_to, read_places
 
 METHODS = {"O": "offline", "EC": "explore-commit", "AP": "auto-positives", "AU": "auto"}
 LEARNERS = ("auto", *SINGLE)
@@ -55,7 +55,7 @@ def pool_ranks() -> tuple[Ranks, list[str]]:
     """The rank of each learner on each pool; 1 is best."""
     ranks, names = [], []
     for pool, by_learner in read_places(ROOT / "results" / "pools.csv.gz").items():
-        if not set(LEARNERS) <= set(by_learner):
+        if not at_most_sampled(pool) or not set(LEARNERS) <= set(by_learner):
             continue
         starts = set.intersection(*(set(by_learner[name]) for name in LEARNERS))
         if starts:
