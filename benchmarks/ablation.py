@@ -3,7 +3,7 @@
 On some letters under the paper's protocol (AUC), and on some pools one question at a time (labels to 95 %), the same
 runs and starts for all. What is finished is kept; lines go to results/ablation.csv.gz.
 
-    python benchmarks/ablation.py FOLDER [--labels B,K,S,Z] [--runs 3] [--pools german_credit,systematic_review] [--starts 3]
+    python benchmarks/ablation.py [FOLDER] [--labels B,K,S,Z] [--runs 3] [--pools german_credit,systematic_review] [--starts 3]
 """
 
 from __future__ import annotations
@@ -91,17 +91,17 @@ def on_pools(results: Results, folder: Path, names: list[str], starts: int) -> N
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--labels", default="B,K,S,Z")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--pools", default="german_credit,systematic_review")
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--out", type=Path, default=OUT)
-    given = parser.parse_args()
+    given = pools.with_folder(parser)
     results = Results(given.out)
     with one_blas_thread():
         on_letters(results, given.labels.split(","), given.runs)
         on_pools(results, given.folder, given.pools.split(","), given.starts)
+    print(f"{len(results.lines):,} runs are in {given.out.name}; benchmarks/learners_page.py makes a table of them")
     return 0
 
 

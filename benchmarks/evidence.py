@@ -87,6 +87,12 @@ STEPS = (
             "model": "2,000 examples of the state machine",
         }.items()
     ),
+    Step("Learners: cost per batch at 100,000 and 1,000,000 rows", ("benchmarks/learners.py", "--full")),
+    Step("Learners: labels needed on real pools, ten starts", ("benchmarks/pools.py",)),
+    Step("Learners: the portfolio without each of its rules", ("benchmarks/ablation.py", "--starts", "5")),
+    Step("Learners: the first batch on Letters", ("benchmarks/first_batch.py",)),
+    Step("Learners: a yardstick that is told all letters", ("benchmarks/told_letters.py",)),
+    Step("Learners: what text allows", ("benchmarks/hindsight.py",)),
     Step("Rates in 1, 2 and 3 dimensions", RATES),
     Step("Rates on a sheet of 2 dimensions in 50", INTRINSIC),
     Step("The server: 32 annotators on 1,000,000 rows", ("benchmarks/web.py",)),

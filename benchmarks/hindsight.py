@@ -6,7 +6,7 @@ it, come from results/pools.csv.gz. It is a yardstick and no strict bound: a lea
 answer changes what it asks next, and on the review `blend` needs a tenth fewer asking than in hindsight. Writes
 results/hindsight.csv.
 
-    python benchmarks/hindsight.py FOLDER [--pools sms_spam] [--repeats 5] [--out FILE]
+    python benchmarks/hindsight.py [FOLDER] [--pools sms_spam] [--repeats 5] [--out FILE]
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from activecover.parallel import one_blas_thread
 from activecover.pool import Pool
 from activecover.trace import replacing
 from learners_page import geometric_mean, labels_to, read_places
-from pools import SOURCES, read_pool, sampled_rows
+from pools import SOURCES, read_pool, sampled_rows, with_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "results" / "hindsight.csv"
@@ -166,11 +166,10 @@ def show(lines: list[Line]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--pools", default=",".join(TEXTS))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=OUT)
-    given = parser.parse_args()
+    given = with_folder(parser)
     warnings.simplefilter("ignore", ConvergenceWarning)
     lines: list[Line] = []
     try:

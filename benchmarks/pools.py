@@ -4,13 +4,14 @@ Every learner has the same starts. Pools above 5,000 rows are taken as a fixed s
 are). What is finished is kept, so that the command goes on where it was ended; the result is one line per pool,
 learner and start: after how many labels each positive was found.
 
-    python benchmarks/pools.py FOLDER [--learners auto,rocchio] [--pools sms_spam] [--starts 10] [--out FILE]
+    python benchmarks/pools.py [FOLDER] [--learners auto,rocchio] [--pools sms_spam] [--starts 10] [--out FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -58,6 +59,16 @@ SOURCES = {
     "hate_speech": Source("hate_speech.csv", "tfidf:tweet", "class", "0"),
     "hiv": Source("hiv.csv", "smiles", "HIV_active", "1"),
 }
+
+
+def with_folder(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """What was given on the command line, and where the pools are: named first, or beside the data sets."""
+    data = os.environ.get("ACTIVECOVER_DATA")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path(data) / "pools" if data else None)
+    given = parser.parse_args()
+    if given.folder is None:
+        parser.error("name the folder with the pools, or set ACTIVECOVER_DATA, with a folder pools in it")
+    return given
 
 
 def read_pool(folder: Path, name: str, *, whole: bool) -> tuple[Pool, npt.NDArray[np.bool_]]:
@@ -119,13 +130,12 @@ class Results:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--learners", default=",".join(COMPARED))
     parser.add_argument("--pools", default=",".join(SOURCES))
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--out", type=Path, default=OUT)
-    given = parser.parse_args()
+    given = with_folder(parser)
     results = Results(given.out)
     learners = [LEARNERS[name].name for name in given.learners.split(",")]
     try:
@@ -150,6 +160,7 @@ def main() -> int:
     except ActiveCoverError as wrong:
         print(wrong, file=sys.stderr)
         return 2
+    print(f"{len(results.lines):,} runs are in {given.out.name}; benchmarks/learners_page.py makes tables of them")
     return 0
 
 

@@ -160,6 +160,8 @@ def main() -> int:
         lines = {(line["letter"], int(line["run"])): float(line["auc"]) for line in read_lines(given.out)} | found
         write_lines(given.out, COLUMNS, ((*key, value) for key, value in sorted(lines.items())))
         print(f"run {number}: {len(found)} letters, mean AUC {np.mean([*found.values()]):.2f}", flush=True)
+    values = [float(line["auc"]) for line in read_lines(given.out)]
+    print(f"mean AUC of {len(values)} letters and runs in {given.out.name}: {np.mean(values):.2f}")
     return 0
 
 

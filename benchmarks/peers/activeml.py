@@ -7,7 +7,7 @@ logistic regression on standardised columns, refit at every label. scikit-active
 It lives in an environment of its own (``python -m venv peers && peers/bin/pip install . scikit-activeml``), whose
 Python runs this; lines go to the file that benchmarks/pools.py writes.
 
-    peers/bin/python benchmarks/peers/activeml.py FOLDER [--pools german_credit] [--starts 10] [--out FILE]
+    peers/bin/python benchmarks/peers/activeml.py [FOLDER] [--pools german_credit] [--starts 10] [--out FILE]
 """
 
 from __future__ import annotations
@@ -60,11 +60,10 @@ def run(vectors: npt.NDArray[np.float64], truth: npt.NDArray[np.bool_], loop: st
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--pools", default=",".join(DENSE))
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--out", type=Path, default=pools.OUT)
-    given = parser.parse_args()
+    given = pools.with_folder(parser)
     warnings.simplefilter("ignore")
     for name in given.pools.split(","):
         pool, truth = pools.read_pool(given.folder, name, whole=False)

@@ -4,7 +4,7 @@ ASReview lives in an environment of its own (``python -m venv peers && peers/bin
 one call of ``asreview simulate`` on a file with the pool's texts; lines go to the file that benchmarks/pools.py
 writes, as learner ``asreview``.
 
-    python benchmarks/peers/asreview.py FOLDER --command peers/bin/asreview [--pools sms_spam] [--starts 10]
+    python benchmarks/peers/asreview.py [FOLDER] --command peers/bin/asreview [--pools sms_spam] [--starts 10]
 """
 
 from __future__ import annotations
@@ -76,12 +76,11 @@ def simulated(command: str, texts: Path, prior: list[int], seed: int) -> list[in
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--command", default="asreview")
     parser.add_argument("--pools", default=",".join(TEXTS))
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--out", type=Path, default=pools.OUT)
-    given = parser.parse_args()
+    given = pools.with_folder(parser)
     for name in given.pools.split(","):
         with tempfile.TemporaryDirectory() as scratch:
             texts = Path(scratch) / "texts.csv"
