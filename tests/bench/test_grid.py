@@ -4,8 +4,10 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -77,6 +79,19 @@ def test_killed_again_and_again_the_table_is_the_same(tmp_path, uninterrupted, c
     assert curves(out) == curves(uninterrupted)
     assert table(out, capsys) == table(uninterrupted, capsys)
     assert list((out / "embeddings").glob("*.npy")) == []
+
+
+def test_opening_waits_for_one_who_is_making_the_grid(tmp_path):
+    # SQLite itself waits for others in all cases but this one: the journal is to be switched while someone writes.
+    other = sqlite3.connect(tmp_path / "cells.sqlite", isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE made (first INTEGER)")
+    other.execute("BEGIN IMMEDIATE")
+    done = threading.Timer(0.3, other.execute, ["COMMIT"])
+    done.start()
+    with Grid(tmp_path) as grid:
+        assert list(grid.results()) == []
+    done.join()
+    other.close()
 
 
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path):

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import sqlite3
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ CREATE TABLE IF NOT EXISTS claims (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
 """
+#: So many seconds another process may keep the file to itself.
+_PATIENCE = 120.0
 _COLUMNS = ("dataset", "label", "method", "run", "curve", "reason", "seconds", "made_with")
 
 
@@ -87,8 +90,8 @@ class Grid:
             )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(path, timeout=120, isolation_level=None)
-            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+            _keep_write_ahead_log(self._database)
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as wrong:
@@ -227,6 +230,19 @@ class Grid:
 
     def _lock_path(self, worker: str) -> Path:
         return self.folder / "workers" / f"{worker}.lock"
+
+
+def _keep_write_ahead_log(database: sqlite3.Connection) -> None:
+    """Switch a new file over; SQLite does not wait where several processes do that at once, so it is done here."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as wrong:
+            if "locked" not in str(wrong) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def _seed_of(result: Result) -> str:
