@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from activecover.learners import Auto, Blend, Labels, Rocchio
+from activecover.learners import _auto as auto
 from activecover.learners import _blend as blend
 from activecover.learners import _topics as topics
 from activecover.learners._blend import NEAREST, SHRINKAGE, TOPIC_WEIGHT, even
@@ -76,18 +77,18 @@ def test_topics_are_shrunk_less_when_there_are_many_labels(monkeypatch):
     np.testing.assert_allclose(loose, learner._modelled(rows))
 
 
-def test_in_a_dry_spell_what_was_expected_decides():
+def test_in_a_dry_spell_what_was_expected_decides(monkeypatch):
     vectors, truth = words(2)
-    learner = Auto(explore=0).begin(Pool(vectors, metric="cosine"), seed=1)
-    learner.tell(labels(truth, 2))
-    expected = np.argsort(-learner._expected, kind="stable")
-    for _ in range(2):
-        open_rows = np.flatnonzero(~learner.closed_ & ~truth)[:20]
-        numbers = len(learner._told) + np.arange(len(open_rows))
-        learner.tell(Labels.of(numbers, open_rows, np.zeros(len(open_rows), bool), False))
-        means, worth = learner._yields()
-        assert worth.min() > learner._history.dry >= len(open_rows)
-    assert means.argmax() == expected[0]
+    for dryness, decides in ((auto.SPARSE_DRYNESS, "blend"), (0.0, "rocchio")):
+        monkeypatch.setattr(auto, "SPARSE_DRYNESS", dryness)
+        learner = Auto(explore=0).begin(Pool(vectors, metric="cosine"), seed=1)
+        learner.tell(labels(truth, 2))
+        # A rule that shared in many easy finds, and then nothing for a hundred questions.
+        credits = np.zeros((500, len(learner.names_)), bool)
+        credits[:400, learner.names_.index("rocchio")] = True
+        learner._history.add(credits, np.arange(500) < 400)
+        learner._asked += 500
+        assert max(learner.yields(), key=learner.yields().__getitem__) == decides
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

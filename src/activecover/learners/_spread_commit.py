@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from activecover.errors import check_count
 from activecover.frontier import local_scale, shared_graph
-from activecover.learners._base import Labels, Rows
-from activecover.learners._by_score import Marks, NearScore, Scores
+from activecover.learners._base import Negatives, Rows
+from activecover.learners._by_score import NearMarkedScore, Scores
 from activecover.learners._posterior import check_neighbours
 from activecover.learners._spread import weights
 
@@ -20,7 +21,7 @@ _TIE = 1e-12
 _OWN_SCALE = 10
 
 
-class SpreadCommit(NearScore):
+class SpreadCommit(NearMarkedScore):
     """Ask for the row that is reached most easily from the positives, by steps from neighbour to neighbour.
 
     Positives score 1. Every other open row takes 90 % of the weighted mean of its neighbours' scores, again and
@@ -47,6 +48,7 @@ class SpreadCommit(NearScore):
 
     Examples
     --------
+    >>> from activecover.learners import Labels
     >>> from activecover.pool import Pool
     >>> line, clump = [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0]], [[0.0, 2.4], [0.1, 2.5], [0.0, 2.6]]
     >>> learner = SpreadCommit(explore=[0], neighbours=2).begin(Pool(line + clump))
@@ -54,6 +56,9 @@ class SpreadCommit(NearScore):
     >>> learner.propose(3).rows
     array([1, 2, 3])
     """
+
+    # That a row is marked negative closes it and takes it out of the walk; its vector is not used.
+    negatives: ClassVar[Negatives] = "none"
 
     def __init__(self, explore: int | Sequence[int] = 100, neighbours: int = 15, sweeps: int = 40) -> None:
         self.explore = explore
@@ -64,16 +69,7 @@ class SpreadCommit(NearScore):
         check_count("sweeps", self.sweeps, 0)
         check_neighbours(self.neighbours)
         super()._reset()
-        self._marks = Marks(self.pool_)
         self._take_graph()
-
-    def _fold(self, labels: Labels) -> None:
-        super()._fold(labels)
-        self._marks.take_in(labels)
-
-    def _unfold(self, gone: Labels) -> None:
-        super()._unfold(gone)
-        self._marks.take_out(gone)
 
     def _grow(self) -> None:
         super()._grow()
