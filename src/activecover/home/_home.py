@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from activecover.campaign import UNDO_WINDOW, Campaign, check_share
 from activecover.errors import InputError, StoreError
+from activecover.files import make_private, private_folder
 from activecover.home._outside import joined, load_outside, save_outside
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
@@ -27,6 +29,27 @@ if TYPE_CHECKING:
 def default_folder() -> Path:
     """Where campaigns live: ``ACTIVECOVER_HOME``, else a folder of the user's."""
     return Path(os.environ.get("ACTIVECOVER_HOME") or Path.home() / ".activecover")
+
+
+#: What a home keeps beside its store, all of it for its owner alone.
+_PARTS = ("keys", "outside", "own", "pools", ".uploads")
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder of a home, or take others' rights to one that an earlier version made."""
+    if not folder.is_dir():
+        private_folder(folder)
+        return
+    if (folder / "store.sqlite").exists() or (folder / "pools").exists() or not any(folder.iterdir()):
+        # A home, and not a folder in which somebody keeps other things as well.
+        with suppress(PermissionError):
+            folder.chmod(0o700)
+    for part in _PARTS:
+        if (folder / part).is_dir():
+            make_private(folder / part)
+    for file in (*folder.glob("store.sqlite*"), *folder.glob("people.json*")):
+        with suppress(PermissionError, FileNotFoundError):
+            file.chmod(0o600)
 
 
 class Home:
@@ -57,7 +80,7 @@ class Home:
     def __init__(self, folder: str | Path | None = None, store: str | None = None) -> None:
         self.folder = Path(folder) if folder is not None else default_folder()
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            _prepare(self.folder)
         except OSError as wrong:
             raise InputError(f"{self.folder}: the folder cannot be made ({wrong.strerror})") from wrong
         self.url = store or str(self.folder / "store.sqlite")
@@ -277,7 +300,7 @@ class Home:
             if own:
                 raise StoreError(f"{folder}: is there already; remove it, or choose another name")
             return folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(folder.parent)
         files: dict[str, bytes] = {}
         if isinstance(made, Intake):
             made.recipe.save(work / "recipe")

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from activecover.errors import InputError, StoreError
+from activecover.files import private_folder, write_whole
 from activecover.pool import PackedBits, Pool
-from activecover.pool._parts import write_whole
 from activecover.pool._sparse import as_csr
 
 
@@ -40,7 +40,7 @@ def save_outside(path: Path, vectors: Any) -> None:
         np.savez(data, packed=np.asarray(vectors.packed), dimensions=vectors.dimensions)
     else:
         np.savez(data, vectors=np.asarray(vectors))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     write_whole(path, data.getvalue())
 
 

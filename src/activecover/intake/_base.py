@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError, StoreError
+from activecover.files import private_folder, write_whole
 from activecover.intake._table import Table
 from activecover.pool import Vectors
 
@@ -93,7 +93,7 @@ class Embedding(ABC):
             "arrays": hashlib.blake2b(data, digest_size=16).hexdigest(),
         }
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
             # The settings go last: with them the embedding is there as a whole.
             write_whole(folder / _ARRAYS, data)
             write_whole(folder / _SETTINGS, json.dumps(written, ensure_ascii=False, indent=1).encode())
@@ -151,16 +151,3 @@ def read_stored(folder: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any
         raise
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as wrong:
         raise InputError(f"{folder}: the stored embedding is damaged ({wrong})") from wrong
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there as a whole, and on the disk, or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

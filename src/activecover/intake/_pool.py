@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.intake._base import Allocate, Embedding, write_whole
+from activecover.files import write_whole
+from activecover.intake._base import Allocate, Embedding
 from activecover.intake._catalogue import load_embedding, make_embedding
 from activecover.intake._table import Table
 from activecover.pool import Pool, Vectors, read_array

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError, StoreError
+from activecover.files import private_folder, sync_folder, write_whole
 from activecover.pool._bits import BitMatrix
 from activecover.pool._dense import DenseMatrix
 from activecover.pool._matrix import Matrix, Vectors, blocks
@@ -35,9 +36,7 @@ from activecover.pool._parts import (
     new_folder,
     overwrite,
     said,
-    sync_folder,
     write_header,
-    write_whole,
 )
 from activecover.pool._pool import Pool, checked_rows, index_of
 from activecover.pool._sparse import SparseMatrix
@@ -243,7 +242,7 @@ class PoolFolder:
             old = state.statistics.get(name, {"rows": -1, "files": {}})
             if old["rows"] >= statistic.rows:
                 return
-            (self.folder / _STATISTICS).mkdir(exist_ok=True)
+            private_folder(self.folder / _STATISTICS)
             changed = replace(state, files=dict(state.files), statistics=dict(state.statistics))
             _put_statistic(self.folder, changed, name, statistic)
             sync_folder(self.folder / _STATISTICS)
@@ -274,7 +273,7 @@ class PoolFolder:
                 _write(place, pool, self._embedding(state), state.about, compact=True)
                 return PoolFolder(folder)
             for inside in (_EMBEDDING, _STATISTICS):
-                (place / inside).mkdir(exist_ok=True)
+                private_folder(place / inside)
             for name, part in state.files.items():
                 copy_part(self.folder / name, place / name, state.start(name) + part.size)
             for inside in (_EMBEDDING, _STATISTICS):
@@ -481,13 +480,13 @@ def _write(
         ends = np.zeros(len(pool) + 1, np.int64)
         _put(place, state, _CONTENTS, _record_chunks(pool, ends))
         _put(place, state, _ENDS, _pieces(ends, "<i8"))
-    (place / _EMBEDDING).mkdir()
+    private_folder(place / _EMBEDDING)
     for name, data in embedding.items():
         if name in ("", "..") or Path(name).name != name:
             raise InputError(f"embedding file {name!r}: give a plain file name")
         _put(place, state, f"{_EMBEDDING}/{name}", iter([data]))
     sync_folder(place / _EMBEDDING)
-    (place / _STATISTICS).mkdir()
+    private_folder(place / _STATISTICS)
     for name, statistic in getattr(pool, "kept_statistics", {}).items():
         _put_statistic(place, state, name, statistic)
     sync_folder(place / _STATISTICS)

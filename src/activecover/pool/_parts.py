@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from activecover.errors import InputError, StoreError
+from activecover.files import open_private, private_folder, sync_folder
 
 try:
     import fcntl
@@ -63,7 +64,7 @@ class Appender:
     """
 
     def __init__(self, path: Path, start: int, known: Part) -> None:
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._handle = open_private(path, os.O_RDWR | os.O_CREAT)
         try:
             os.ftruncate(self._handle, start + known.size)
             whole = known.size // BLOCK
@@ -179,36 +180,12 @@ def cut(path: Path, start: int, part: Part) -> None:
 
 def copy_part(source: Path, target: Path, length: int) -> None:
     """Copy a file's first bytes; the copy may share blocks with the source, but not what is written later."""
-    with source.open("rb") as old, target.open("wb") as new:
+    with source.open("rb") as old, os.fdopen(open_private(target), "wb") as new:
         if not _cloned(old.fileno(), new.fileno()):
             shutil.copyfileobj(old, new, BLOCK)
         new.flush()
         new.truncate(length)
         os.fsync(new.fileno())
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file so that it is the old or the new one, whatever happens."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Bring the names in a folder to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -252,8 +229,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     beside = folder.parent / f".{folder.name}.new"
     _check_absent(folder)
     with said(folder, "the pool cannot be stored"):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        beside.mkdir(exist_ok=True)
+        private_folder(folder.parent)
+        private_folder(beside)
         with locked(beside, wait=False) as free:
             if not free:
                 raise StoreError(f"{folder}: another process is storing a pool here; wait for it")

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from activecover.errors import InputError, StoreError
+from activecover.files import open_private
 
 try:
     import fcntl
@@ -54,7 +55,7 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._handle = open_private(path, os.O_RDWR | os.O_CREAT)
         except OSError as wrong:
             raise StoreError(f"{path}: the lock of the store cannot be made ({wrong.strerror})") from wrong
 

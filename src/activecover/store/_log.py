@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from activecover.errors import InputError, StoreError
+from activecover.files import open_private, sync_folder
 from activecover.store._chain import START, first_break, head_of, heads, link
 
 try:
@@ -189,7 +190,7 @@ class JsonlLog(EventLog):
                 f"{self.path}: the label was not saved ({wrong.strerror}); all earlier ones are safe"
             ) from wrong
         if not self._size:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
         self._size += len(data)
         self._head = head
         self._events.extend(added)
@@ -223,7 +224,7 @@ class JsonlLog(EventLog):
         # A log that was not there before is never opened over one that someone else has begun meanwhile.
         flags = os.O_RDWR | (os.O_CREAT | os.O_EXCL if new else 0)
         try:
-            handle = os.open(self.path, flags, 0o644)
+            handle = open_private(self.path, flags)
         except FileExistsError as wrong:
             raise StoreError(f"{self.path}: another process has begun this label log; open it again") from wrong
         except (OSError, ValueError) as wrong:
@@ -358,11 +359,3 @@ def _write_all(handle: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from activecover.errors import InputError, StoreError
+from activecover.files import open_private
 from activecover.store._chain import START, first_break, link
 from activecover.store._local import check_local, lock_file
 from activecover.store._log import Event, encode
@@ -155,7 +155,7 @@ class SqlStore:
             try:
                 yield connection
             except BaseException:
-                with contextlib.suppress(DBAPIError):
+                with suppress(DBAPIError):
                     _rollback(self, connection)
                 raise
             _commit(self, connection)
@@ -444,9 +444,9 @@ class SqlLog(SharedLog):
 
     def _drop_connection(self) -> None:
         if self._connection is not None:
-            with contextlib.suppress(DBAPIError):
+            with suppress(DBAPIError):
                 self._connection.invalidate()
-            with contextlib.suppress(DBAPIError):
+            with suppress(DBAPIError):
                 self._connection.close()
             if self._brain_lock is self._connection:
                 self._brain_lock = None
@@ -493,6 +493,10 @@ def _engine_of(url: str, path: Path | None) -> sa.Engine:
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; create it first")
     check_local(path)
+    if not path.exists():
+        # SQLite would make it for everybody to read; its other files take their rights from it.
+        with suppress(OSError):
+            os.close(open_private(path, os.O_RDWR | os.O_CREAT))
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(path)),
         # Our own BEGIN: the driver's would come too late to keep others from writing in between.
