@@ -15,6 +15,7 @@ import pytest
 from activecover.bench import Cell, Grid, Result, make_plan, run_plan
 from activecover.cli import main
 from activecover.errors import InputError
+from interrupts import interruptible
 
 LABELS = ["A", "B", "C", "D"]
 METHODS = ["O", "EC", "A-LS"]
@@ -117,7 +118,7 @@ def test_two_processes_share_a_folder_without_computing_a_cell_twice(tmp_path, u
 
 def test_an_interrupted_run_says_so_and_goes_on(tmp_path, uninterrupted):
     out = tmp_path / "interrupted"
-    process = subprocess.Popen(command(out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = interruptible(command(out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (out / "cells.sqlite").exists() or not curves(out):
         time.sleep(0.2)
     process.send_signal(signal.SIGINT)

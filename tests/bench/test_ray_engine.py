@@ -14,6 +14,7 @@ from activecover.bench import Cell, Grid, Plan, Result, make_plan, run_plan
 from activecover.cli import main
 from activecover.errors import InputError
 from activecover.frontier.ray import connect, disconnect
+from interrupts import interruptible
 
 psutil = pytest.importorskip("psutil", reason="psutil is not installed")
 pytest.importorskip("ray", reason="ray is not installed: it comes with activecover[ray]")
@@ -86,7 +87,7 @@ def command(out, *more):
 def test_an_interrupted_run_says_so_and_goes_on(plan, by_processes, tmp_path):
     out = tmp_path / "interrupted"
     folder = tempfile.mkdtemp(prefix="acray", dir="/tmp")
-    process = subprocess.Popen(
+    process = interruptible(
         command(out, "--engine", "ray"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from activecover.cli import main
+from interrupts import interruptible
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def test_an_interrupted_simulation_keeps_the_runs_it_finished(folder):
         sys.executable, "-m", "activecover", "simulate", "--dataset", "letters", "--label", "A", "--runs", "500",
         "--batch", "1%", "--out", "trace.csv",
     ]  # fmt: skip
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = interruptible(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     lines = [process.stderr.readline() for _ in range(3)]
     assert "explore-commit 1/500" in lines[0]
     process.send_signal(signal.SIGINT)

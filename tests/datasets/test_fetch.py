@@ -26,6 +26,7 @@ from activecover.cli import main
 from activecover.datasets import DATASETS, Dataset, Download, Recipe, Source, fetch, fetch_files
 from activecover.errors import InputError
 from activecover.registry import Entry
+from interrupts import interruptible
 
 #: More than the client reads at once, so that a cut comes in the middle.
 BODY = np.random.default_rng(0).bytes(700_000)
@@ -355,7 +356,7 @@ except KeyboardInterrupt:
 
 
 def child(folder: Path, download: Download, how: str = "") -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return interruptible(
         [sys.executable, "-B", "-c", CHILD, str(folder), download.url, download.digest, how],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

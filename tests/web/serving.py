@@ -16,6 +16,7 @@ import pytest
 
 from activecover import Pool
 from activecover.home import Home
+from interrupts import interruptible
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed")
@@ -93,7 +94,7 @@ class Server:
 
     def start(self) -> None:
         self.said: list[str] = []
-        self.process = subprocess.Popen(
+        self.process = interruptible(
             [
                 sys.executable,
                 "-m",
