@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,19 +46,19 @@ def make_home(folder: Path, pool: Pool, name: str = "mail", **settings: Any) -> 
 class ThreadServer:
     """The server in a thread of the tests' own process: real sockets, and no time lost with starting it."""
 
-    def __init__(self, folder: Path, token: str | None = None, lease: float | None = None) -> None:
+    def __init__(self, folder: Path, token: str | None = None, lease: float | None = None, **config: Any) -> None:
         import uvicorn
 
         from activecover.web._app import make_app
-        from activecover.web.server import listen
+        from activecover.web.server import PROTOCOL, listen
 
         self.folder = folder
         self._listener = listen("127.0.0.1", 0)
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         app = make_app(Home(folder), token=token, hosts={"127.0.0.1"}, lease=lease)
-        self.desk = app.app.state.desk
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+        self.app, self.desk = app, app.app.state.desk
+        self._server = uvicorn.Server(uvicorn.Config(app, **{**PROTOCOL, **config}))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
         self._thread.start()
         wait_for(self.url)
@@ -82,9 +83,10 @@ def wait_for(url: str) -> None:
 class Server:
     """``activecover serve`` in a process of its own; the port stays the same when it is started again."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, before: Callable[[], None] | None = None) -> None:
         self.folder = folder
         self.options = options
+        self.before = before  # called in the process before the server begins
         self.port = 0
         self.start()
 
@@ -109,6 +111,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=self.before,
             env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
         )
         assert self.process.stdout is not None

@@ -40,6 +40,9 @@ def serve(
     upload_limit: Annotated[
         int, typer.Option("--upload-limit", min=1, max=1 << 20, help="Largest file that may be sent, in MB.")
     ] = 4096,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Log tracebacks of unexpected errors; they may quote contents of items.")
+    ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> int:
     """Serve the page and the HTTP API."""
@@ -49,7 +52,7 @@ def serve(
     with Home(home, store) as place:
         run(
             place, host=host, port=port, token=token, lease=lease, open_page=open_page, names=names or (),
-            workers=workers, upload_limit=upload_limit,
+            workers=workers, upload_limit=upload_limit, debug=debug,
             say=lambda line: out().print(Text(line), soft_wrap=True),
         )  # fmt: skip
     return 0

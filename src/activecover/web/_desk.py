@@ -18,7 +18,7 @@ from activecover.home import Home
 from activecover.intake import choose_embedding, is_picture, read_table
 from activecover.intake._table import as_text
 from activecover.web._map import PoolMap, Way
-from activecover.web._problems import Problem, missing
+from activecover.web._problems import DISK_FULL, Problem, missing
 from activecover.web._promises import Promises
 from activecover.web._reader import Reader
 from activecover.web._show import LARGEST_TEMPLATE, Showcase
@@ -185,13 +185,18 @@ class Desk:
 
     # -- files on their way in -------------------------------------------------------------------
 
-    async def take_upload(self, name: str, body: AsyncIterator[bytes]) -> tuple[str, int]:
-        """Write a body to a file of ours; of the user's name only the kind of file is used."""
+    async def take_upload(self, name: str, body: AsyncIterator[bytes], expected: int = 0) -> tuple[str, int]:
+        """Write a body to a file of ours; of the user's name only the kind of file is used.
+
+        Where it is ``expected`` to have more bytes than the disk has room for, nothing is written.
+        """
         suffix = PurePath(name.replace("\\", "/")).suffix.lower()
         if suffix not in _SUFFIXES:
             raise InputError(f"{name!r}: unknown kind of file; give one of {', '.join(sorted(_SUFFIXES))}")
         self._uploads.mkdir(exist_ok=True)
         self._sweep()
+        if expected > shutil.disk_usage(self._uploads).free:
+            raise Problem(DISK_FULL, 507, "full")
         path = self._uploads / f"{secrets.token_hex(16)}{suffix}"
         size = 0
         try:

@@ -11,14 +11,14 @@ import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import urlsplit
 
 from activecover.home import People, Person
 from activecover.home._people import hash_of
 from activecover.web._metrics import Metrics
-from activecover.web._problems import MEDIA_TYPE, Problem, body_of
+from activecover.web._problems import MEDIA_TYPE, BodyProblem, body_of, said_of
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -33,8 +33,9 @@ PAGE_POLICY = (
 )
 #: A template may show and style, and nothing else: no scripts, no forms, no requests.
 FRAME_POLICY = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'; frame-ancestors 'self'"
-#: A body that is not an upload is never larger.
-LARGEST_BODY = 64 << 20
+#: A body that is not an upload is never larger, and all that are being read together are never larger than four.
+LARGEST_BODY = 16 << 20
+_BODIES_AT_ONCE = 4 * LARGEST_BODY
 LARGEST_UPLOAD = 4 << 30
 _FAILURES, _WINDOW = 10, 60.0
 _MOST_ADDRESSES = 10_000
@@ -129,6 +130,7 @@ class Guard:
         self._access = access
         self._hosts = hosts
         self._largest_upload = largest_upload
+        self._bodies = _Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
@@ -140,28 +142,35 @@ class Guard:
         given = headers.get("x-request-id", "")
         name = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope["activecover.request"] = name
-        status = 500
+        status, started_sending, body = 500, False, _Body(self._bodies)
 
         async def send_with_headers(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
+            nonlocal status, started_sending
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, started_sending = message["status"], True
                 message["headers"] = [*message.get("headers", []), *_safe_headers(scope["path"], name)]
             await send(message)
 
         try:
             self._check(scope, headers)
-            await self.app(scope, self._limited(scope, headers, receive), send_with_headers)
+            await self.app(scope, self._limited(scope, headers, receive, body), send_with_headers)
         except Refused as refused:
             await _refuse(send_with_headers, refused, name)
+        except Exception as wrong:
+            # The app answers its own errors and then raises them for the server, which would print all of it.
+            if not started_sending:
+                await _refuse(send_with_headers, Refused(*said_of(wrong, name)), name)
         finally:
+            body.release()
             seconds = time.perf_counter() - started
             route = getattr(scope.get("route"), "path", None) or ("static" if status < 400 else "other")
             self.metrics.observe(scope["method"], route, status, seconds)
             log.debug("%s %s %d %.1f ms %s", scope["method"], route, status, 1000 * seconds, name)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> None:
-        host = urlsplit("//" + headers.get("host", "")).hostname or ""
+        host = host_of(headers.get("host", ""))
+        if host is None:
+            raise Refused(400, "the Host header is not a name or an address", "input")
         if self._hosts is not None and host not in self._hosts:
             raise Refused(421, f"this server is not {host!r}: address it by the name it was started with")
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
@@ -174,8 +183,9 @@ class Guard:
                 raise Refused(403, "the figures are for owners")
             scope["activecover.person"] = person
 
-    def _limited(self, scope: Scope, headers: dict[str, str], receive: Receive) -> Receive:
-        most = self._largest_upload if scope["path"] == "/api/uploads" else LARGEST_BODY
+    def _limited(self, scope: Scope, headers: dict[str, str], receive: Receive, body: _Body) -> Receive:
+        uploads = scope["path"] == "/api/uploads"
+        most = self._largest_upload if uploads else LARGEST_BODY
         length = headers.get("content-length", "0")
         too_large = Refused(413, f"more than {most >> 20} MB: too large", "input")
         if not length.isdigit() or int(length) > most:
@@ -188,10 +198,54 @@ class Guard:
             taken += len(message.get("body", b""))
             if taken > most:
                 # Within the app, which knows how to answer its own kind of refusals only.
-                raise Problem(too_large.text, too_large.status, too_large.kind)
+                raise BodyProblem(too_large.text, too_large.status, too_large.kind)
+            if not uploads:  # which are written to a file as they come
+                body.take(len(message.get("body", b"")))
             return message
 
         return limited
+
+
+@dataclass
+class _Bodies:
+    """How many bytes of bodies are in memory, of all requests together."""
+
+    size: int = 0
+
+
+class _Body:
+    """What is in memory of one request's body."""
+
+    def __init__(self, all_of_them: _Bodies) -> None:
+        self._all = all_of_them
+        self._size = 0
+
+    def take(self, size: int) -> None:
+        """Count more bytes, unless there are too many already."""
+        if self._all.size + size > _BODIES_AT_ONCE:
+            raise BodyProblem("the server is reading too many large requests: try again in a moment", 503, "busy")
+        self._all.size += size
+        self._size += size
+
+    def release(self) -> None:
+        """The request is over."""
+        self._all.size -= self._size
+        self._size = 0
+
+
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f]*:[0-9A-Fa-f:.]*)\]|([A-Za-z0-9._-]*))(?::[0-9]{0,5})?")
+
+
+def host_of(header: str) -> str | None:
+    """The name or address in a ``Host`` header, or None where it holds neither.
+
+    Examples
+    --------
+    >>> host_of("Labels.example.org:80"), host_of("[::1]:8321"), host_of("[::1")
+    ('labels.example.org', '::1', None)
+    """
+    found = _HOST.fullmatch(header)
+    return None if found is None else (found[1] or found[2] or "").lower()
 
 
 def cookie_name(scope: Scope) -> str:
@@ -230,7 +284,7 @@ def is_loopback(host: str) -> bool:
 def _check_origin(headers: dict[str, str]) -> None:
     """No other site may have a visitor's browser write here."""
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+    if origin is not None and origin.partition("://")[2].partition("/")[0] != headers.get("host"):
         raise Refused(403, f"a page of {origin} may not write here")
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Refused(403, "a page of another site may not write here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import Any
 
@@ -21,11 +22,16 @@ _TITLES = {
     "missing": "There is no such thing",
     "taken": "It is there already",
     "refused": "Not allowed",
+    "busy": "The server is busy",
+    "full": "The server's disk is full",
     "store": "The store cannot be used now",
     "extra": "An optional part is not installed",
     "error": "Something went wrong in the server",
 }
 MEDIA_TYPE = "application/problem+json"
+#: What a write to a disk without room fails with; the last one is a limit on the size of a file.
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_FULL = "the server has no room left on its disk: nothing was kept; try again when there is some"
 
 
 class Problem(InputError):
@@ -34,6 +40,14 @@ class Problem(InputError):
     def __init__(self, text: str, status: int, kind: str = "input") -> None:
         super().__init__(text)
         self.status = status
+        self.kind = kind
+
+
+class BodyProblem(HTTPException):
+    """A refusal while a body is being read: FastAPI makes a 400 of every other kind of error there."""
+
+    def __init__(self, text: str, status: int, kind: str = "input") -> None:
+        super().__init__(status, text)
         self.kind = kind
 
 
@@ -71,19 +85,34 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, wrong: HTTPException) -> JSONResponse:
-        kind = "missing" if wrong.status_code in (404, 405) else "input"
+        kind = "missing" if wrong.status_code in (404, 405) else getattr(wrong, "kind", "input")
         return answer(request, kind, wrong.status_code, str(wrong.detail))
 
     @app.exception_handler(Exception)
     async def _other(request: Request, wrong: Exception) -> JSONResponse:
-        name = request.scope.get("activecover.request")
-        # The message may quote contents: only the kind of error and its place are logged.
-        place = wrong.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        where = "" if place is None else f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}"
-        log.error("request %s: %s at %s", name, type(wrong).__name__, where)
-        return answer(request, "error", 500, f"an unexpected error ({type(wrong).__name__}); see the log for {name}")
+        status, text, kind = said_of(wrong, request.scope.get("activecover.request"))
+        return answer(request, kind, status, text)
+
+
+def said_of(wrong: Exception, name: str | None) -> tuple[int, str, str]:
+    """What a client is told of an error that nobody expected: a status, one line, and the kind of problem.
+
+    The log says where it happened. The error's message may quote contents, so it is logged for debugging only.
+    """
+    if isinstance(wrong, OSError) and wrong.errno in FULL_DISK:
+        log.error("request %s: no space left on the disk", name)
+        return 507, DISK_FULL, "full"
+    place = wrong.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = "?" if place is None else f"{place.tb_frame.f_globals.get('__name__', '?')}:{place.tb_lineno}"
+    log.error(
+        "request %s: %s at %s", name, type(wrong).__name__, where,
+        exc_info=wrong if log.isEnabledFor(logging.DEBUG) else None,
+    )  # fmt: skip
+    if isinstance(wrong, MemoryError):
+        return 503, "the request needs more memory than the server has left", "busy"
+    return 500, f"an unexpected error; the server's log has more under the number {name}", "error"
 
 
 def _sort(wrong: ActiveCoverError) -> tuple[str, int]:

@@ -38,7 +38,8 @@ RESPONSES = problems(
     _422="The request is wrong",
     _429="Too many wrong tokens",
     _501="An optional part is not installed",
-    _503="The store cannot be used now",
+    _503="The store cannot be used now, or the server is busy",
+    _507="The server's disk is full",
 )
 UNCHANGED: dict[int | str, dict[str, Any]] = {304: {"description": "As it was"}}
 

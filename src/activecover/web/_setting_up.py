@@ -71,7 +71,8 @@ def restore_campaign(desk: TheDesk, body: models.RestoreBody) -> dict[str, Any]:
 )
 async def upload(desk: TheDesk, request: Request, name: Annotated[str, Query(max_length=300)]) -> dict[str, Any]:
     """Send a file: the body is its bytes."""
-    kept, size = await desk.take_upload(name, request.stream())
+    length = request.headers.get("content-length", "")
+    kept, size = await desk.take_upload(name, request.stream(), int(length) if length.isdigit() else 0)
     return {"upload": kept, "bytes": size}
 
 

@@ -18,6 +18,12 @@ from activecover.home import Home, People
 #: How the processes of a server learn what they are to serve.
 _SETTINGS = "ACTIVECOVER_SERVE"
 LARGEST_UPLOAD = 4 << 10
+#: How uvicorn is to treat connections.
+PROTOCOL: dict[str, Any] = {
+    "http": "activecover.web._connections:PatientProtocol", "ws": "none", "backlog": 128,
+    # What it says of requests that are no HTTP could fill a disk.
+    "log_level": "error", "access_log": False, "server_header": False,
+}  # fmt: skip
 
 
 def serve(
@@ -31,6 +37,7 @@ def serve(
     names: Sequence[str] = (),
     workers: int = 1,
     upload_limit: int = LARGEST_UPLOAD,
+    debug: bool = False,
     say: Callable[[str], None] = print,
 ) -> None:
     """Serve the campaigns of a home until interrupted.
@@ -38,6 +45,7 @@ def serve(
     Off this machine a token is needed. Where there is none yet, someone named ``owner`` is let in, whose
     token is said once and kept as a hash. ``names`` are those by which others know the machine, where a
     proxy stands before the server; ``workers`` processes share the work; a file has ``upload_limit`` MB at most.
+    With ``debug`` the log has the whole traceback of an unexpected error, which may quote contents of items.
     """
     _require()
     import uvicorn
@@ -54,13 +62,11 @@ def serve(
     if required and token is None and not len(people):
         say(f"token of the owner, shown this once: {people.add('owner', 'owner')}")
     hosts = [host, "localhost", "127.0.0.1", "::1", *names] if local or names else None
-    settings = {"required": required, "hosts": hosts, "lease": lease, "upload_limit": upload_limit}
+    settings = {"required": required, "hosts": hosts, "lease": lease, "upload_limit": upload_limit, "debug": debug}
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{'localhost' if host in ('0.0.0.0', '::') else shown}:{port}/"
-    config: dict[str, Any] = {
-        "log_level": "warning", "access_log": False, "server_header": False, "timeout_graceful_shutdown": 10,
-    }  # fmt: skip
-    logging.getLogger("activecover.web").setLevel(logging.INFO)
+    config = {**PROTOCOL, "timeout_graceful_shutdown": 10}
+    logging.getLogger("activecover.web").setLevel(logging.DEBUG if debug else logging.INFO)
     say(f"serving {home.folder} at {address} (Ctrl-C ends it)")
     if open_page:
         webbrowser.open(address)
@@ -94,7 +100,7 @@ def _serve_many(
 def worker() -> Any:
     """The app of one process of several, made from what :func:`serve` has left for it."""
     told = json.loads(os.environ[_SETTINGS])
-    logging.getLogger("activecover.web").setLevel(logging.INFO)
+    logging.getLogger("activecover.web").setLevel(logging.DEBUG if told["debug"] else logging.INFO)
     return _app(Home(told.pop("folder"), told.pop("store")), told.pop("token"), told)
 
 
