@@ -189,14 +189,13 @@ def test_a_tampered_store_is_refused(tmp_path: Path) -> None:
     with Home(tmp_path) as home:
         make(home, certify=RULE, budget=20)
         with home.store._engine.begin() as connection:
-            connection.execute(
-                sa.text("""UPDATE events SET body = replace(body, '"label": 0', '"label": 1') WHERE seq = 12""")
+            changed = connection.execute(
+                sa.text("UPDATE events SET body = replace(body, :was, :now) WHERE instr(body, :was)"),
+                {"was": '"label":0', "now": '"label":1'},
             )
-            connection.execute(
-                sa.text("""UPDATE events SET body = replace(body, '"label": 0', '"label": 1') WHERE seq = 13""")
-            )
-        with home.open("one") as campaign, pytest.raises(StoreError, match=r"event 1\d does not fit its hash"):
-            campaign.certificate()
+            assert changed.rowcount
+        with pytest.raises(StoreError, match=r"event \d+ does not fit its hash"):
+            home.open("one")
         with pytest.raises(StoreError, match="does not fit its hash"):
             archive(home, "one", tmp_path / "one.zip")
         assert not (tmp_path / "one.zip").exists()

@@ -1,14 +1,17 @@
 """Events in a database: the log's contract, turns, the brain, earlier schemas, bad input."""
 
+import json
 import sqlite3
 
 import pytest
 import sqlalchemy as sa
 
 from activecover.errors import InputError, StoreError
-from activecover.store import Ready, SqlStore
+from activecover.store import START, Ready, SqlStore
+from activecover.store._chain import link
 from activecover.store._local import check_local, file_system
 from activecover.store._schema import REVISIONS, upgrade
+from activecover.store._sealed import seal_of
 from activecover.testing import check_log
 
 
@@ -97,6 +100,11 @@ def test_proposals_are_taken_once_and_not_when_they_are_old(store):
     assert log.demand() == (0, 0)
 
 
+def insert(connection, table, row):
+    """Add a row to a table that may have other columns than it has today."""
+    connection.execute(sa.table(table, *map(sa.column, row)).insert().values(row))
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_earlier_schema_is_opened(url, revision):
     with SqlStore(url) as store:
@@ -106,10 +114,16 @@ def test_every_earlier_schema_is_opened(url, revision):
                 connection.execute(sa.text(f"DROP TABLE {table}"))
         with engine.connect() as connection:
             upgrade(connection, revision)
+        event = {"seq": 0, "event": "told", "id": "a"}
+        campaign = {"id": 1, "name": "old", "about": "{}", "created": 0}
+        row = {"campaign": 1, "seq": 0, "body": json.dumps(event)}
+        if revision >= "0003":
+            row["chain"] = link(START, event)
+        if revision >= "0004":
+            campaign |= {"length": 1, "head": row["chain"], "seal": seal_of("old", "{}")}
         with engine.begin() as connection:
-            connection.execute(sa.text("INSERT INTO campaigns (id, name, about, created) VALUES (1, 'old', '{}', 0)"))
-            body = '{"seq": 0, "event": "told", "id": "a"}'
-            connection.execute(sa.text("INSERT INTO events (campaign, seq, body) VALUES (1, 0, :body)"), {"body": body})
+            insert(connection, "campaigns", campaign)
+            insert(connection, "events", row)
     with SqlStore(url) as store:
         log = store.open("old")
         assert [event["id"] for event in log.read()] == ["a"]

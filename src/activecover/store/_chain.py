@@ -10,7 +10,7 @@ from typing import Any
 #: The hash of no events at all.
 START = "0" * 64
 #: One encoder for all: making one takes longer than using it.
-_canonical = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+canonical = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 
 
 def link(head: str, event: Mapping[str, Any]) -> str:
@@ -24,7 +24,12 @@ def link(head: str, event: Mapping[str, Any]) -> str:
     >>> link(START, {"seq": 0, "event": "told", "id": "a"})[:16]
     '5341fbb568b3aad6'
     """
-    return hashlib.sha256(f"{head}\n{_canonical(event)}".encode()).hexdigest()
+    return link_text(head, canonical(event))
+
+
+def link_text(head: str, text: str) -> str:
+    """The head of a chain after one more event, from the event's canonical text: nothing is parsed."""
+    return hashlib.sha256(f"{head}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def heads(events: Iterable[Mapping[str, Any]], head: str = START) -> Iterator[str]:
@@ -57,9 +62,12 @@ def first_break(events: Iterable[Mapping[str, Any]], kept: Iterable[str | None])
     """
     head, begun = START, False
     for place, (event, given) in enumerate(zip(events, kept, strict=True)):
+        try:
+            head = link(head, event)
+        except (ValueError, RecursionError):  # numbers that no event holds: a digit became an exponent
+            return place
         if event.get("seq") != place:
             return place
-        head = link(head, event)
         begun = begun or given is not None
         if begun and given != head:
             return place

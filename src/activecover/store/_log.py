@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,6 +26,9 @@ Event = dict[str, Any]
 #: The end of a line that others of the same append follow.
 _MORE = b" "
 
+
+#: The hash at the end of a line under a name that is as long as its own: no field is, so the name is damaged.
+_MISNAMED = re.compile(rb'"[^"]{5}": "[^"]{64}"\} ?$')
 
 #: What JSON gives back as it was, as it does plain letters and finite numbers.
 _PLAIN = frozenset({int, bool, type(None)})
@@ -241,13 +245,16 @@ class JsonlLog(EventLog):
     def _load(self) -> None:
         (self._events, kept), self._size = self._read_file()
         self._head = _checked_head(self.path, self._events, kept)
+        assert self._file is not None
+        if self._size and os.pread(self._file.fileno(), 1, self._size - 1) != b"\n":
+            os.pwrite(self._file.fileno(), b"\n", self._size - 1)
 
     def _read_file(self) -> tuple[tuple[list[Event], list[str | None]], int]:
         """The events, the hashes kept with them, and where the last of them ends."""
         if self._file is None:
             return ([], []), 0
         self._file.seek(0)
-        data = self._file.read()
+        data = _mended(self.path, self._file.read())
         end = data.rfind(b"\n") + 1
         lines = data[:end].split(b"\n")[:-1]
         while lines and lines[-1].endswith(_MORE):
@@ -339,12 +346,33 @@ def _checked_head(path: Path | str, events: Sequence[Event], kept: Sequence[str 
 
 def _parse(path: Path | str, number: int, line: bytes) -> Event:
     try:
-        event = json.loads(line)
+        event: Event = json.loads(line)
     except (ValueError, RecursionError) as wrong:
         raise StoreError(f"{path} line {number + 1}: damaged, not a label log event; restore it from a copy") from wrong
-    if not isinstance(event, dict) or event.get("seq") != number or not isinstance(event.get("event"), str):
+    named = isinstance(event, dict) and isinstance(event.get("event"), str)
+    if not named or event.get("seq") != number or ("chain" not in event and _MISNAMED.search(line)):
         raise StoreError(f"{path} line {number + 1}: not event {number} of a label log; restore it from a copy")
     return event
+
+
+def _mended(path: Path, data: bytes) -> bytes:
+    """The bytes of a log as they were written, if only the line feed at the end has become something else.
+
+    A crash cuts the last event short, or leaves it without its line feed. A whole event with something else behind
+    it was acknowledged, and then damaged: to take it for one that was cut short would drop it.
+    """
+    last = data[data.rfind(b"\n") + 1 :]
+    try:
+        # One character for each byte, so that places are the same.
+        _, end = json.JSONDecoder().raw_decode(last.decode("latin-1"))
+    except (ValueError, RecursionError):
+        return data
+    behind = last[end:]
+    if behind == b"\0":
+        return data[:-1] + b"\n"
+    if behind.strip(b"\0") in (b"", _MORE):
+        return data
+    raise StoreError(f"{path}: the line feed at its end was changed; restore it from a copy")
 
 
 def _is_torn(end: bytes, number: int) -> bool:

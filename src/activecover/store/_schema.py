@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from activecover.errors import StoreError
+from activecover.store._chain import START
 
 metadata = sa.MetaData()
 
@@ -18,6 +19,11 @@ campaigns = sa.Table(
     sa.Column("name", sa.Text, nullable=False, unique=True),
     sa.Column("about", sa.Text, nullable=False),
     sa.Column("created", sa.Float, nullable=False),
+    #: How many events there are, and the hash of all of them: rows that go missing are noticed.
+    sa.Column("length", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("head", sa.Text, nullable=False, server_default=START),
+    #: The hash of name and settings.
+    sa.Column("seal", sa.Text, nullable=False, server_default=""),
 )
 #: The only truth. Rows are added, and never changed.
 events = sa.Table(
@@ -40,6 +46,8 @@ ready = sa.Table(
     sa.Column("labels", sa.Integer, nullable=False),
     sa.Column("probability", sa.Float),
     sa.Column("nearest", sa.Text),
+    #: The hash of all the rest.
+    sa.Column("seal", sa.Text, nullable=False, server_default=""),
 )
 #: Who waits for proposals.
 wanted = sa.Table(
@@ -51,7 +59,7 @@ wanted = sa.Table(
 )
 
 #: The newest schema, and all before it, oldest first.
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
@@ -66,7 +74,12 @@ def prepare(connection: sa.Connection, store: Any) -> None:
             f"{REVISIONS[-1]}: upgrade activecover"
         )
     connection.rollback()
-    upgrade(connection)
+    try:
+        upgrade(connection)
+    except (ValueError, TypeError, KeyError, RecursionError) as wrong:
+        raise StoreError(
+            f"{store}: cannot be brought up to date, as it is damaged ({wrong}); restore the store from a backup"
+        ) from wrong
 
 
 def revision(connection: sa.Connection) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,14 +17,28 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from activecover.errors import InputError, StoreError
 from activecover.files import open_private
-from activecover.store._chain import START, first_break, link
+from activecover.store._anchor import Anchor
+from activecover.store._chain import START
 from activecover.store._local import check_local, lock_file
-from activecover.store._log import Event, encode
-from activecover.store._schema import campaigns, events, prepare, ready, wanted
+from activecover.store._log import Event
+from activecover.store._schema import campaigns, events, prepare, ready, revision, wanted
+from activecover.store._sealed import (
+    REMEDY,
+    check_end,
+    checked_events,
+    end_of,
+    is_sealed,
+    proposal_of,
+    seal_of,
+    sealed_proposal,
+    sealed_row,
+)
 from activecover.store._shared import Ready, SharedLog
 
 #: How long to wait for a server that has gone away before giving up.
 _PATIENCE = 30.0
+#: More proposals than anybody asks for at once.
+_MOST_WANTED = 1_000_000
 
 
 class SqlStore:
@@ -50,11 +65,14 @@ class SqlStore:
     def __init__(self, url: str | Path) -> None:
         self.url = str(url)
         self.path = None if "://" in self.url else Path(self.url)
+        self.anchor = None if self.path is None else Anchor(self.path)
+        #: Begins a transaction that sees everything as of one moment.
+        self.snapshot = "BEGIN" if self.path is not None else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
         self._engine = _engine_of(self.url, self.path)
         self._logs: list[SqlLog] = []
         try:
-            with _clearly(self), self._alone(), self._engine.connect() as connection:
-                prepare(connection, self)
+            with _clearly(self), self._alone():
+                self._open_tables()
         except BaseException:
             self.close()
             raise
@@ -71,19 +89,26 @@ class SqlStore:
     def names(self) -> list[str]:
         """The campaigns, in alphabetical order."""
         with _clearly(self), self._engine.connect() as connection:
-            return list(connection.scalars(sa.select(campaigns.c.name).order_by(campaigns.c.name)))
+            names = list(connection.scalars(sa.select(campaigns.c.name).order_by(campaigns.c.name)))
+        if not all(isinstance(name, str) for name in names):
+            raise StoreError(f"{self}: the name of a campaign is damaged; {REMEDY}")
+        return names
 
     def create(self, name: str, about: Mapping[str, Any] | None = None) -> SqlLog:
         """Begin a campaign; ``about`` is kept with its name."""
         if not name or "/" in name or name.startswith(".") or not name.isprintable():
             raise InputError(f"{name!r} is no name for a campaign: use letters, digits, - and _")
-        row = {"name": name, "about": json.dumps(dict(about or {})), "created": time.time()}
+        kept = json.dumps(dict(about or {}))
+        row = {"name": name, "about": kept, "created": time.time(), "seal": seal_of(name, kept)}
         taken = InputError(f"{self}: there is a campaign {name!r} already; choose another name")
         try:
             with _clearly(self), self._transaction() as connection:
                 if connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name)) is not None:
                     raise taken
-                connection.execute(sa.insert(campaigns).values(row))
+                added = connection.execute(sa.insert(campaigns).values(row)).inserted_primary_key
+                if self.anchor is not None and added is not None:
+                    # A removed campaign may have had this number.
+                    self.anchor.forget(int(added[0]))
         except StoreError as wrong:
             # Someone else was faster by a moment.
             if isinstance(wrong.__cause__, IntegrityError):
@@ -93,44 +118,93 @@ class SqlStore:
 
     def open(self, name: str) -> SqlLog:
         """The log of a campaign."""
-        with _clearly(self), self._engine.connect() as connection:
-            number = connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name))
-        if number is None:
-            known = ", ".join(self.names()) or "none"
-            raise InputError(f"{self}: there is no campaign {name!r} (there are: {known})")
-        log = SqlLog(self, int(number), name)
+        log = SqlLog(self, self._row(name).id, name)
         self._logs.append(log)
+        anchored = None if self.anchor is None else self.anchor.read(log.number)
+        if anchored is not None:
+            anchored.check_length(len(log), log)
         return log
 
     def about(self, name: str) -> dict[str, Any]:
         """What was kept with a campaign's name."""
-        with _clearly(self), self._engine.connect() as connection:
-            text = connection.scalar(sa.select(campaigns.c.about).where(campaigns.c.name == name))
-        if text is None:
-            raise InputError(f"{self}: there is no campaign {name!r}")
-        answer: dict[str, Any] = json.loads(text)
+        row = self._row(name)
+        answer: dict[str, Any] = json.loads(row.about)
         return answer
 
     def set_about(self, name: str, about: Mapping[str, Any]) -> None:
         """Keep something else with a campaign's name."""
+        kept = json.dumps(dict(about))
+        row = {"about": kept, "seal": seal_of(name, kept)}
         with _clearly(self), self._transaction() as connection:
-            connection.execute(
-                sa.update(campaigns).where(campaigns.c.name == name).values(about=json.dumps(dict(about)))
-            )
+            connection.execute(sa.update(campaigns).where(campaigns.c.name == name).values(row))
 
     def remove(self, name: str) -> None:
         """Remove a campaign that was never begun in earnest, or that has been archived."""
-        with _clearly(self), self._transaction() as connection:
-            number = connection.scalar(sa.select(campaigns.c.id).where(campaigns.c.name == name))
-            for table in (ready, wanted, events):
-                connection.execute(sa.delete(table).where(table.c.campaign == number))
-            connection.execute(sa.delete(campaigns).where(campaigns.c.id == number))
+        with _clearly(self):
+            number = self._row(name).id
+            with self._nobody_appends(number), self._transaction() as connection:
+                for table in (ready, wanted, events):
+                    connection.execute(sa.delete(table).where(table.c.campaign == number))
+                connection.execute(sa.delete(campaigns).where(campaigns.c.id == number))
+                if self.anchor is not None:
+                    # Before the commit: a campaign that is there and not anchored is fine, the reverse is a loss.
+                    self.anchor.forget(number)
 
     def close(self) -> None:
         """Let go of connections and locks."""
         for log in self._logs:
             log.close()
         self._engine.dispose()
+
+    def _open_tables(self) -> None:
+        """Make or migrate the tables, and compare the campaigns with those that were there before."""
+        anchored = {} if self.anchor is None else self.anchor.lengths()
+        with self._engine.connect() as connection:
+            if self.anchor is not None and anchored and revision(connection) is None:
+                raise self.anchor.missing("its tables are gone", self)
+            prepare(connection, self)
+            lost = anchored.keys() - set(connection.scalars(sa.select(campaigns.c.id)))
+            connection.rollback()
+        if lost and self.anchor is not None:
+            # Once more, while nobody can remove one: it may have gone between the two looks.
+            with self._transaction() as connection:
+                anchored = self.anchor.lengths()
+                lost = anchored.keys() - set(connection.scalars(sa.select(campaigns.c.id)))
+        if lost and self.anchor is not None:
+            raise self.anchor.missing(f"campaign number {min(lost)} is gone", self)
+
+    def _row(self, name: str) -> Any:
+        """The row of a campaign, checked against its seal."""
+        query = sa.select(campaigns.c.id, campaigns.c.name, campaigns.c.about, campaigns.c.seal)
+        with _clearly(self), self._engine.connect() as connection:
+            row = connection.execute(query.where(campaigns.c.name == name)).first()
+            every = [] if row is not None else list(connection.execute(query))
+        if row is not None and is_sealed(row):
+            return row
+        if row is not None:
+            raise StoreError(f"{self} ({name}): its name or settings were changed or damaged; {REMEDY}")
+        if not all(map(is_sealed, every)):
+            raise StoreError(f"{self}: there is no campaign {name!r}, and the row of another is damaged; {REMEDY}")
+        known = ", ".join(sorted(other.name for other in every)) or "none"
+        raise InputError(f"{self}: there is no campaign {name!r} (there are: {known})")
+
+    @contextmanager
+    def _nobody_appends(self, number: int) -> Iterator[None]:
+        """While a campaign in an SQLite file is removed: what was appended is noted just after its transaction."""
+        if self.path is None:
+            yield
+            return
+        lock = lock_file(self.lock_path(number, "turn"), wait=True)
+        assert lock is not None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def lock_path(self, number: int, what: str) -> Path:
+        """The file of one of a campaign's locks."""
+        assert self.path is not None
+        return self.path.with_name(f"{self.path.name}.{number}.{what}")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -185,6 +259,10 @@ class SqlLog(SharedLog):
         self._in_turn = 0
         self._length = 0
         self._head = START
+        #: Whether events were appended in this turn.
+        self._appended = False
+        #: How many events were found to be as they were appended, and their head.
+        self._verified = self._begun_at = (0, START)
         self._process = os.getpid()
         self._closed = False
         #: What the connection is set to.
@@ -200,37 +278,29 @@ class SqlLog(SharedLog):
             assert self._lasting, "events are appended in a turn that lasts"
             rows, added, head = [], [], self._head
             for place, event in enumerate(new, self._length):
-                body = encode(place, event).decode()
-                added.append(json.loads(body))
-                head = link(head, added[-1])
+                read, body, head = sealed_row(place, event, head)
+                added.append(read)
                 rows.append({"campaign": self.number, "seq": place, "body": body, "chain": head})
             if rows:
-                self._here().execute(sa.insert(events), rows)
                 self._length, self._head = self._length + len(rows), head
+                here, own = self._here(), campaigns.c.id == self.number
+                here.execute(sa.insert(events), rows)
+                here.execute(sa.update(campaigns).where(own).values(length=self._length, head=head))
+                self._appended = True
             return added
 
     def read(self, since: int = 0) -> Iterator[Event]:
-        query = (
-            sa.select(events.c.body)
-            .where(events.c.campaign == self.number, events.c.seq >= since)
-            .order_by(events.c.seq)
-        )
-        return iter([json.loads(row.body) for row in self._fetch(query)])
+        """The events from a position on, each checked against its hash; a log that was changed is refused."""
+        return iter(self._checked(since)[0])
 
     def __len__(self) -> int:
-        return self._length if self._in_turn else _end_of(self._fetch(self._last()))[0]
+        return self._end_now()[0]
 
     def head(self) -> str:
-        return self._head if self._in_turn else _end_of(self._fetch(self._last()))[1]
+        return self._end_now()[1]
 
     def verify(self) -> str:
-        own = events.c.campaign == self.number
-        rows = self._fetch(sa.select(events.c.body, events.c.chain).where(own).order_by(events.c.seq))
-        found = [json.loads(row.body) for row in rows]
-        broken = first_break(found, [row.chain for row in rows])
-        if broken is not None:
-            raise StoreError(f"{self}: event {broken} does not fit its hash: it, or one before it, was changed")
-        return rows[-1].chain if rows else START
+        return self._checked(0)[1]
 
     def __str__(self) -> str:
         return f"{self.store} ({self.name})"
@@ -270,7 +340,7 @@ class SqlLog(SharedLog):
             self._check()
             if self.store.path is not None:
                 if self._brain_lock is None:
-                    self._brain_lock = lock_file(self._lock_path("brain"), wait=False)
+                    self._brain_lock = lock_file(self.store.lock_path(self.number, "brain"), wait=False)
                 return self._brain_lock is not None
             with _clearly(self.store):
                 connection = self._connect()
@@ -288,13 +358,7 @@ class SqlLog(SharedLog):
             here.execute(sa.delete(ready).where(ready.c.campaign == self.number))
             here.execute(sa.delete(wanted).where(wanted.c.campaign == self.number))
             if proposals:
-                rows = [
-                    {
-                        "campaign": self.number, "place": place, "item": one.id, "source": one.source,
-                        "labels": one.labels, "probability": one.probability, "nearest": one.nearest,
-                    }
-                    for place, one in enumerate(proposals)
-                ]  # fmt: skip
+                rows = [sealed_proposal(self.number, place, one) for place, one in enumerate(proposals)]
                 here.execute(sa.insert(ready), rows)
 
     def take_ready(self, count: int, oldest: int) -> list[Ready]:
@@ -309,11 +373,16 @@ class SqlLog(SharedLog):
             if self.store.path is None:
                 query = query.with_for_update(skip_locked=True)
             here = self._here()
-            rows = list(here.execute(query))
-            if rows:
-                items = [row.item for row in rows]
-                here.execute(sa.delete(ready).where(ready.c.campaign == self.number, ready.c.item.in_(items)))
-            return [Ready(row.item, row.source, row.labels, row.probability, row.nearest) for row in rows]
+            found = list(map(proposal_of, _rows_if_text(here, query)))
+            taken = [one for one in found if one is not None]
+            own = ready.c.campaign == self.number
+            if len(taken) < len(found):
+                # Damaged or changed: the brain makes all of them anew.
+                here.execute(sa.delete(ready).where(own))
+                return []
+            if taken:
+                here.execute(sa.delete(ready).where(own, ready.c.item.in_([one.id for one in taken])))
+            return taken
 
     def want(self, who: str, count: int) -> None:
         """Let the brain know that someone waits for proposals."""
@@ -325,13 +394,14 @@ class SqlLog(SharedLog):
     def is_wanted(self, who: str) -> bool:
         """Whether someone still waits: the brain has not put anything there since :meth:`want`."""
         query = sa.select(wanted.c.amount).where(wanted.c.campaign == self.number, wanted.c.who == who)
-        return bool(self._fetch(query))
+        return bool(self._fetch(query)[0])
 
     def demand(self) -> tuple[int, int]:
         """How many proposals are waited for, and how many wait to be taken."""
-        asked = sa.select(sa.func.sum(wanted.c.amount)).where(wanted.c.campaign == self.number)
+        plausible = wanted.c.amount.between(0, _MOST_WANTED)
+        asked = sa.select(sa.func.sum(wanted.c.amount)).where(wanted.c.campaign == self.number, plausible)
         there = sa.select(sa.func.count()).select_from(ready).where(ready.c.campaign == self.number)
-        counts = self._fetch(sa.select(asked.scalar_subquery(), there.scalar_subquery()))[0]
+        counts = self._fetch(sa.select(asked.scalar_subquery(), there.scalar_subquery()))[0][0]
         return int(counts[0] or 0), int(counts[1] or 0)
 
     def close(self) -> None:
@@ -377,7 +447,7 @@ class SqlLog(SharedLog):
         if self.store.path is not None:
             # SQLite's own waiting is unfair: with many processes some would wait for ever. A file lock is a queue.
             if self._turn_lock is None:
-                self._turn_lock = lock_file(self._lock_path("turn"), wait=True)
+                self._turn_lock = lock_file(self.store.lock_path(self.number, "turn"), wait=True)
             else:
                 self._turn_lock.acquire()
         try:
@@ -393,7 +463,8 @@ class SqlLog(SharedLog):
                         if not lasting:
                             connection.exec_driver_sql("SET LOCAL synchronous_commit=off")
                     self._lasting = lasting
-                    self._length, self._head = _end_of(connection.execute(self._last()))
+                    self._length, self._head = self._known_end(list(connection.execute(self._last())))
+                    self._begun_at = self._length, self._head
                     return
                 except DBAPIError as wrong:
                     self._drop_connection()
@@ -408,39 +479,86 @@ class SqlLog(SharedLog):
         try:
             if self._connection is not None:
                 (_commit if commit else _rollback)(self.store, self._connection)
+                if commit and self._appended:
+                    self._note_end()
         except DBAPIError:
             # Whatever became of it: a connection that is closed holds nothing back, and no brain's lock either.
             self._drop_connection()
             if commit:
                 raise
         finally:
+            self._appended = False
             self._release_turn()
+
+    def _note_end(self) -> None:
+        """Note what was committed: here, if all before it was verified, and in the anchor."""
+        if self._begun_at == self._verified:
+            self._verified = self._length, self._head
+        if self.store.anchor is not None:
+            self.store.anchor.write(self.number, self._length, self._head)
 
     def _release_turn(self) -> None:
         if self._turn_lock is not None:
             self._turn_lock.unlock()
 
-    def _fetch(self, query: sa.Select[Any]) -> list[Any]:
-        """Read, in a turn or outside; a connection found dead is replaced, once."""
+    def _checked(self, since: int) -> tuple[list[Event], str]:
+        """The events from a position on and the head after them, once both were found to be as they were appended."""
+        with self._thread:
+            # Before the rows are read: what is appended in between must not put the anchor ahead of them.
+            anchored = None if self.store.anchor is None or since else self.store.anchor.read(self.number)
+            continues = since == self._verified[0]
+            head = self._verified[1] if continues else START
+            first = since if continues or not since else since - 1
+            own = events.c.campaign == self.number, events.c.seq >= first
+            rows = sa.select(events.c.seq, events.c.body, events.c.chain).where(*own).order_by(events.c.seq)
+            found, end = self._fetch(rows, self._last())
+            if first < since and found:
+                head = found.pop(0).chain
+            if not since:
+                head = START
+            read = checked_events(found, first=since, head=head, where=self)
+            length, last = self._known_end(end)
+            check_end(found, first=since, head=head, end=(length, last), where=self)
+            if anchored is not None:
+                anchored.check(found, self)
+            if (continues or not since) and not self._appended:
+                self._verified = length, last
+            return read, last
+
+    def _known_end(self, rows: list[Any]) -> tuple[int, str]:
+        """How many events there are, and their head; an end before what was read already is refused."""
+        length, head = end_of(rows, where=self)
+        known, known_head = self._verified
+        if length < known or (length == known and head != known_head):
+            raise StoreError(f"{self}: events that were read before are gone or changed; {REMEDY}")
+        return length, head
+
+    def _fetch(self, *queries: sa.Select[Any]) -> list[list[Any]]:
+        """Read, in a turn or outside, all as of one moment; a connection found dead is replaced, once."""
         with self._thread, _clearly(self.store):
             self._check()
             if self._in_turn:
-                return list(self._here().execute(query))
+                return [list(self._here().execute(query)) for query in queries]
             for attempt in (1, 2):
                 try:
                     connection = self._connect()
-                    rows = list(connection.execute(query))
-                    connection.rollback()
-                    return rows
+                    if len(queries) > 1:
+                        connection.exec_driver_sql(self.store.snapshot)
+                    answers = [list(connection.execute(query)) for query in queries]
+                    _rollback(self.store, connection, begun=len(queries) > 1)
+                    return answers
                 except DBAPIError as wrong:
                     self._drop_connection()
                     if attempt == 2 or not wrong.connection_invalidated:
                         raise
             raise AssertionError
 
+    def _end_now(self) -> tuple[int, str]:
+        """How many events there are, and their head."""
+        return (self._length, self._head) if self._in_turn else end_of(self._fetch(self._last())[0], where=self)
+
     def _last(self) -> sa.Select[Any]:
-        own = sa.select(events.c.seq, events.c.chain).where(events.c.campaign == self.number)
-        return own.order_by(events.c.seq.desc()).limit(1)
+        return sa.select(campaigns.c.length, campaigns.c.head).where(campaigns.c.id == self.number)
 
     def _drop_connection(self) -> None:
         if self._connection is not None:
@@ -452,16 +570,15 @@ class SqlLog(SharedLog):
                 self._brain_lock = None
             self._connection = None
 
-    def _lock_path(self, what: str) -> Path:
-        assert self.store.path is not None
-        return self.store.path.with_name(f"{self.store.path.name}.{self.number}.{what}")
 
-
-def _end_of(rows: Any) -> tuple[int, str]:
-    """How many events there are, and their head."""
-    for last in rows:
-        return int(last.seq) + 1, str(last.chain)
-    return 0, START
+def _rows_if_text(connection: sa.Connection, query: sa.Select[Any]) -> list[Any]:
+    """The rows of a query; a single None where SQLite finds bytes in them that are no text."""
+    try:
+        return list(connection.execute(query))
+    except OperationalError as wrong:
+        if isinstance(wrong.orig, sqlite3.OperationalError) and "Could not decode" in str(wrong.orig):
+            return [None]
+        raise
 
 
 def _commit(store: SqlStore, connection: sa.Connection) -> None:
@@ -470,8 +587,8 @@ def _commit(store: SqlStore, connection: sa.Connection) -> None:
     connection.commit()
 
 
-def _rollback(store: SqlStore, connection: sa.Connection) -> None:
-    if store.path is not None:
+def _rollback(store: SqlStore, connection: sa.Connection, begun: bool = True) -> None:
+    if store.path is not None and begun:
         connection.exec_driver_sql("ROLLBACK")
     connection.rollback()
 
