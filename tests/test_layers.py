@@ -24,13 +24,33 @@ def test_imports_point_downwards_only() -> None:
     assert " 0 broken" in done.stdout, done.stdout
 
 
-@pytest.mark.parametrize("module", ["activecover", "activecover.cli", "activecover.testing"])
+@pytest.mark.parametrize("module", ["activecover.campaign", "activecover.cli._app", "activecover.testing"])
 def test_import_leaves_optional_parts_alone(module: str) -> None:
     done = run(f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))")
     assert done.returncode == 0, done.stderr
     loaded = done.stdout.split()
     assert "activecover" in loaded
     assert not set(HEAVY) & set(loaded)
+
+
+def test_the_package_and_its_command_are_there_at_once() -> None:
+    """What takes a second to import comes later, so that Ctrl-C is answered from the start."""
+    done = run("import sys, activecover.cli; print(*sys.modules)")
+    assert done.returncode == 0, done.stderr
+    assert not {"numpy", "scipy", "numba", "typer"} & set(done.stdout.split())
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    code = (
+        "import activecover, activecover.simulate\n"
+        "from activecover import *\n"
+        "assert all(getattr(activecover, name) is globals()[name] for name in activecover.__all__)\n"
+        "assert set(activecover.__all__) <= set(dir(activecover))\n"
+        "assert callable(simulate) and activecover.learners.LEARNERS is LEARNERS\n"
+        "assert not hasattr(activecover, 'no_such_name')\n"
+    )
+    done = run(code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_missing_extra_is_named_in_one_line() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +119,9 @@ def _compute_in_processes(
     complaints = context.SimpleQueue()
     arguments = (plan, out, deadline, complaints)
     workers = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(jobs)]
-    for worker in workers:
-        worker.start()
+    with _sigint_blocked():
+        for worker in workers:
+            worker.start()
     try:
         while any(worker.is_alive() for worker in workers):
             progress()
@@ -134,6 +137,16 @@ def _compute_in_processes(
     return [worker.exitcode for worker in workers if worker.exitcode]
 
 
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """Let workers inherit that SIGINT is blocked: Ctrl-C in a terminal reaches all, and this process ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _work(plan: Plan, out: Path, deadline: float | None, complaints: Any) -> None:
     """One process; what is wrong with the input is for the parent to say."""
     try:
@@ -141,8 +154,6 @@ def _work(plan: Plan, out: Path, deadline: float | None, complaints: Any) -> Non
         _compute_cells(plan, out, deadline)
     except ActiveCoverError as wrong:
         complaints.put(str(wrong))
-    except KeyboardInterrupt:
-        return
 
 
 def _compute_cells(plan: Plan, out: Path, deadline: float | None) -> None:

@@ -1,5 +1,5 @@
 """The ``activecover`` command."""
 
-from activecover.cli._app import main
+from activecover.cli._start import main
 
 __all__ = ["main"]

@@ -68,16 +68,16 @@ def _root(
     """Find every positive in a pool with the fewest labels."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Run the command; the result is its exit code (2 for bad input, 130 when interrupted)."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    given = tuple(arguments)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
-            result = app(args=given or ["--help"], standalone_mode=False)
+            result = _invoke(given or ("--help",))
     except _UsageError as wrong:
         return _complain(wrong.format_message(), 2)
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt, EOFError):
         return _complain("interrupted", 130)
     except BrokenPipeError:
         # The reader went away (a pager, head): nothing to say, and nobody to say it to.
@@ -92,6 +92,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given:
         return 2
     return result if isinstance(result, int) else 0
+
+
+def _invoke(arguments: Sequence[str]) -> Any:
+    # What app(...) does, but KeyboardInterrupt stays what it is: Typer would end with exit code 130 and no word.
+    try:
+        command = typer.main.get_command(app)
+        with command.make_context("activecover", list(arguments)) as context:
+            return command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
