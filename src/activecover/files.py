@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["make_private", "open_private", "private_folder", "sync_folder", "write_whole"]
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = [
+    "WorkFolder",
+    "locked",
+    "make_private",
+    "open_private",
+    "private_folder",
+    "sweep",
+    "sync_folder",
+    "write_whole",
+]
 
 #: Nobody but the owner may enter a folder or read a file, whatever the umask says.
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
@@ -73,6 +89,105 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
+    """Hold a folder, as one of the processes on this machine, until the end of the block or of the process.
+
+    Without waiting, gives whether it was free.
+    """
+    if fcntl is None:  # pragma: no cover
+        yield True
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            # If it was renamed or removed meanwhile, it is not the folder that was asked for.
+            free = os.path.samestat(os.fstat(handle), folder.stat())
+        except (BlockingIOError, FileNotFoundError):
+            free = False
+        yield free
+    finally:
+        os.close(handle)
+
+
+class WorkFolder:
+    """A private folder for temporary files of one piece of work.
+
+    It is locked for as long as it is in use. What a killed process leaves behind is therefore known by its
+    lock being free, and :func:`sweep` removes it.
+
+    Parameters
+    ----------
+    parent : Path
+        The folder to make it in, on the same disk as what its files will become.
+    kind : str
+        What the work is; part of the folder's name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp())
+    >>> with WorkFolder(place, "intake") as work:
+    ...     _ = (work / "rows.npy").write_bytes(b"...")
+    ...     sweep(place, ["intake"]), work.exists()
+    (0, True)
+    >>> list(place.iterdir())
+    []
+    """
+
+    def __init__(self, parent: Path, kind: str) -> None:
+        while True:
+            self.path = parent / f".{kind}-{secrets.token_hex(8)}"
+            private_folder(parent)
+            # It may be swept between being made and being locked: then another one is made.
+            with suppress(FileNotFoundError):
+                private_folder(self.path)
+                self._handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                if _hold(self._handle, self.path):
+                    return
+                os.close(self._handle)
+
+    def remove(self) -> None:
+        """Remove the folder and all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def sweep(parent: Path, kinds: Sequence[str]) -> int:
+    """Remove the work folders of processes that have died; how many there were. Those in use stay."""
+    if fcntl is None:  # pragma: no cover
+        return 0
+    count = 0
+    for kind in kinds:
+        for path in parent.glob(f".{kind}-*"):
+            with suppress(OSError):
+                handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path)
+                    count += 1
+                finally:
+                    os.close(handle)
+    return count
+
+
+def _hold(handle: int, path: Path) -> bool:
+    """Lock an open folder; whether it is still in its place then. Some file systems have no locks."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    return path.exists()
 
 
 def make_private(folder: Path) -> None:

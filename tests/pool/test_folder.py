@@ -84,7 +84,7 @@ def same(one: Pool, other: Pool) -> None:
     assert (one._names is None) == (other._names is None)
     assert repr({k: list(v) for k, v in one.contents.items()}) == repr({k: list(v) for k, v in other.contents.items()})
     assert one.withdrawn.tolist() == other.withdrawn.tolist()
-    assert one.fingerprint() == other.fingerprint()
+    assert one.fingerprint(contents=True) == other.fingerprint(contents=True)
 
 
 def everything(folder: Path) -> bytes:
@@ -299,6 +299,62 @@ def test_erased_rows_are_in_no_file_and_gone_from_loaded_pools(kind: str, place:
     assert everything(place) == before
     with pytest.raises(InputError, match="from 0 to 39"):
         folder.erase([40])
+
+
+@KINDS
+@pytest.mark.parametrize("chosen", [[0], [5], [2, 3], [0, 1, 2, 3, 4, 5]])
+def test_every_byte_of_an_erased_row_is_overwritten_and_no_other(kind: str, chosen: list[int], place: Path) -> None:
+    folder = PoolFolder.create(place, make(kind))
+    before = {path.name: path.read_bytes() for path in folder.files()}
+    folder.erase(chosen)
+    ends = np.load(place / "offsets.npy").tolist()
+    spans = {"contents.bin": [(ends[row], ends[row + 1], b" ") for row in chosen]}
+    if kind == "sparse":
+        entries = np.load(place / "indptr.npy").tolist()
+        for name, size, empty in (("data.npy", 4, np.float32(np.nan).tobytes()), ("indices.npy", 4, bytes(4))):
+            spans[name] = [(128 + size * entries[row], 128 + size * entries[row + 1], empty) for row in chosen]
+    else:
+        size, empty = (8, bytes(1)) if kind == "bits" else (16, np.float32(np.nan).tobytes())
+        spans["vectors.npy"] = [(128 + size * row, 128 + size * (row + 1), empty) for row in chosen]
+    spans["withdrawn.npy"] = [(128 + row, 129 + row, b"\1") for row in chosen]
+    for name, data in before.items():
+        expected = bytearray(data)
+        for first, last, empty in spans.get(name, ()):
+            assert last > first
+            expected[first:last] = empty * ((last - first) // len(empty))
+        if name != "pool.json":
+            assert (place / name).read_bytes() == bytes(expected), name
+
+
+@KINDS
+def test_what_a_person_sees_is_part_of_the_fingerprint(kind: str, place: Path) -> None:
+    metric = "jaccard" if kind == "bits" else "euclidean"
+
+    def shown(contents: dict[str, list[Any]]) -> dict[str, str]:
+        pool = Pool(values_of(kind, 2), metric=metric, ids=["a", "b"], contents=contents)
+        return pool.fingerprint(contents=True)
+
+    variants: list[dict[str, list[Any]]] = [
+        {},
+        {"text": ["x", "y"]},
+        {"text": ["x", "z"]},
+        {"text": ["xy", ""]},
+        {"Text": ["x", "y"]},
+        {"text": ["x", "y"], "more": ["", ""]},
+        {"more": ["", ""], "text": ["x", "y"]},
+        {"text": ["1", None]},
+        {"text": [1, None]},
+        {"text": [b"1", None]},
+    ]
+    prints = [shown(contents) for contents in variants]
+    assert len({each["contents"] for each in prints}) == len(variants)
+    assert len({(each["ids"], each["vectors"]) for each in prints}) == 1
+    folder = PoolFolder.create(place, make(kind))
+    assert folder.marked == make(kind).fingerprint(contents=True)["contents"]
+    folder.append(values_of(kind, 2, 6), ids=names_of(2, 6), contents=texts_of(2, 6))
+    assert folder.load().fingerprint(6, contents=True) == make(kind).fingerprint(contents=True)
+    folder.erase([1])
+    assert folder.marked == make(kind).fingerprint(contents=True)["contents"]
 
 
 @KINDS

@@ -13,7 +13,7 @@ from activecover.campaign._mixer import Mixer
 from activecover.campaign._proposing import Proposing
 from activecover.errors import InputError, StoreError, check_count
 from activecover.learners import LEARNERS, Learner, default_learner, make_learner
-from activecover.pool import Duplicates, Pool, Vectors
+from activecover.pool import Duplicates, Pool, StoredPool, Vectors
 from activecover.stopping import Rule, check_levels, parse_guarantee, rule_from, rule_settings, valid_rules
 from activecover.store import FORMAT, Event, Ledger
 
@@ -36,15 +36,11 @@ class Opening(Proposing):
             "insure": None,
         }
         chosen = {name: defaults[name] if value is None else value for name, value in settings.items()}
-        marks = self.pool.fingerprint()
-        if chosen["forgets"]:
-            # A hash of all vectors would say something of those that are to be forgotten.
-            marks["vectors"] = _NOT_KEPT
         created: Event = {
             "event": "created",
             "format": FORMAT,
             "rows": len(self.pool),
-            "pool": marks,
+            "pool": self.pool_marks(forgets=bool(chosen["forgets"])),
             "outside": self._outside_fingerprint(),
             **chosen,
         }
@@ -73,14 +69,7 @@ class Opening(Proposing):
     def _check_same(self, created: Event, settings: dict[str, Any], known: Sequence[str]) -> None:
         if created["rows"] > len(self.pool):
             raise InputError(f"the label log is of a pool of {created['rows']} rows, this one has {len(self.pool)}")
-        now = self.pool.fingerprint(created["rows"])
-        # An erased row changes the vectors and nothing else: then the ids have to do.
-        parts = ["ids"] if self.pool.withdrawn.any() else ["ids", "vectors"]
-        for part in parts:
-            if created["pool"][part] not in (now[part], _NOT_KEPT):
-                raise InputError(
-                    f"the label log belongs to another pool (its {part} differ): open it with the same file"
-                )
+        self._check_pool(created)
         if (self._ledger.outside or created.get("outside")) != self._outside_fingerprint():
             raise InputError("the label log was made with other known positives from outside: give the same ones")
         for name, value in settings.items():
@@ -90,6 +79,28 @@ class Opening(Proposing):
                 raise InputError(f"the label log was made with {name} {was!r}, not {value!r}: start a new log")
         if known and list(dict.fromkeys(known)) != list(self._ledger.known):
             raise InputError("the label log was made with other known positives: start a new log")
+
+    def _check_pool(self, created: Event) -> None:
+        """Refuse a pool that is not the one the log speaks of, or not as it was stored."""
+        known = {part: mark for part, mark in created["pool"].items() if mark != _NOT_KEPT}
+        differs = []
+        if self.pool.withdrawn.any() or len(known) < len(created["pool"]):
+            # Rows are erased, or will be, so hashes of all rows no longer hold. The folder's own are kept up to date.
+            contents, _ = known.pop("contents", None), known.pop("vectors", None)
+            if isinstance(self.pool, StoredPool):
+                self.pool.folder.verify()
+                differs = ["contents"] if contents and self.pool.folder.marked not in (None, contents) else []
+        now = self.pool.fingerprint(created["rows"], contents="contents" in known)
+        differs += [part for part in ("contents", "vectors", "ids") if part in known and now.get(part) != known[part]]
+        for part in reversed(differs):
+            raise InputError(f"the label log belongs to another pool (its {part} differ): open it with the same file")
+
+    def pool_marks(self, *, forgets: bool | None = None) -> dict[str, str]:
+        """Hashes of the pool as the log may keep them."""
+        marks = self.pool.fingerprint(contents=True)
+        forgets = bool((self._ledger.created or {}).get("forgets")) if forgets is None else forgets
+        # A hash of all rows would say something of those that are to be forgotten.
+        return {part: _NOT_KEPT if forgets and part != "ids" else mark for part, mark in marks.items()}
 
     def _begin(self, created: Event, learner: Any, known: Sequence[str]) -> None:
         self.seed: int = created["seed"]

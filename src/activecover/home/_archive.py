@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from activecover.errors import InputError, StoreError
+from activecover.files import WorkFolder
 from activecover.home._home import Home
 from activecover.pool import PoolFolder
 from activecover.store import events_of, lines_of
@@ -55,9 +55,9 @@ def _to_hand_over(home: Home, folder: Path, *, own: bool) -> Iterator[Path]:
     if not own:
         yield folder
         return
-    with tempfile.TemporaryDirectory(dir=home.folder, prefix=".archive-") as work:
-        PoolFolder(folder).copy_to(Path(work) / "pool", compact=True)
-        yield Path(work) / "pool"
+    with WorkFolder(home.folder, "archive") as work:
+        PoolFolder(folder).copy_to(work / "pool", compact=True)
+        yield work / "pool"
 
 
 def restore(home: Home, path: Path, name: str | None = None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.campaign import UNDO_WINDOW, Campaign, check_share
-from activecover.errors import InputError, StoreError
-from activecover.files import make_private, private_folder
+from activecover.errors import InputError
+from activecover.files import WorkFolder, make_private, private_folder, sweep
 from activecover.home._outside import joined, load_outside, save_outside
+from activecover.home._pools import arranging, place_pool
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
 from activecover.pool import Duplicates, Pool, PoolFolder
@@ -33,6 +33,9 @@ def default_folder() -> Path:
 
 #: What a home keeps beside its store, all of it for its owner alone.
 _PARTS = ("keys", "outside", "own", "pools", ".uploads")
+
+#: The kinds of work folders, which are swept if the process has died that made them.
+WORK = ("intake", "archive", "restore")
 
 
 def _prepare(folder: Path) -> None:
@@ -81,6 +84,7 @@ class Home:
         self.folder = Path(folder) if folder is not None else default_folder()
         try:
             _prepare(self.folder)
+            sweep(self.folder, WORK)
         except OSError as wrong:
             raise InputError(f"{self.folder}: the folder cannot be made ({wrong.strerror})") from wrong
         self.url = store or str(self.folder / "store.sqlite")
@@ -144,27 +148,29 @@ class Home:
             raise InputError(f"{learner} learns from negatives, so they cannot be forgotten: choose explore-commit")
         # Before anything is kept.
         promise, insure = _promise(certify, rule), check_share(insure)
-        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".intake-") as work:
+        with WorkFolder(self.folder, "intake") as work:
             made = self._take_in(
-                source, Path(work), embed=_embedding_for(embed, learner, forget_negatives), columns=columns, id_column=id_column, label_column=label_column,
+                source, work, embed=_embedding_for(embed, learner, forget_negatives), columns=columns, id_column=id_column, label_column=label_column,
                 show=show, metric=metric, header=header,
             )  # fmt: skip
             if duplicates is not False:
                 settings["duplicates"] = _duplicates(made, duplicates, same)
             if outside is not None:
                 outside = _vectors_of(made.recipe if isinstance(made, Intake) else None, outside, header)
-            pool_folder = self._keep_pool(name, made, Path(work), own=forget_negatives)
+            _store_pool(work, made, own=forget_negatives)
             # From now on its files are mapped: a large pool is not to be in memory twice.
             del made
-        about: dict[str, Any] = {
-            "pool": str(pool_folder.relative_to(self.folder)), "own": forget_negatives, "lease": lease,
-            "budget": budget, "target": target, "outside": None if outside is None else f"outside/{name}.npz",
-        }  # fmt: skip
-        try:
-            self.store.create(name, about).close()
-        except BaseException:
-            self._drop_files(about)
-            raise
+            about: dict[str, Any] = {
+                "own": forget_negatives, "lease": lease, "budget": budget, "target": target,
+                "outside": None if outside is None else f"outside/{name}.npz",
+            }  # fmt: skip
+            with arranging(self.folder):
+                about["pool"] = place_pool(self.folder, work / "pool", name if forget_negatives else None)
+                try:
+                    self.store.create(name, about).close()
+                except BaseException:
+                    self._drop_files(about)
+                    raise
         try:
             if outside is not None:
                 save_outside(self.folder / about["outside"], outside)
@@ -198,8 +204,7 @@ class Home:
         before = folder.rows
         folder.append(rows.vectors, ids=rows.ids, contents=rows.contents)
         with self.open(name) as campaign:
-            marks = campaign.pool.fingerprint()
-            campaign.record([{"event": "grown", "rows": len(campaign.pool), "pool": marks}])
+            campaign.record([{"event": "grown", "rows": len(campaign.pool), "pool": campaign.pool_marks()}])
         return folder.rows - before
 
     def add_outside(self, name: str, source: str | Path | Any, *, header: bool = True) -> int:
@@ -239,8 +244,9 @@ class Home:
     def remove(self, name: str) -> None:
         """Remove a campaign; its pool stays if others use it."""
         about = self.store.about(name)
-        self.store.remove(name)
-        self._drop_files(about)
+        with arranging(self.folder):
+            self.store.remove(name)
+            self._drop_files(about)
 
     def close(self) -> None:
         """Let go of the store."""
@@ -289,24 +295,16 @@ class Home:
         table = read_table(source, header=header)
         return make_pool(table, vectors_file=work / "vectors.npy", **how)
 
-    def _keep_pool(self, name: str, made: Intake | Pool, work: Path, *, own: bool) -> Path:
-        """Store a pool, once; a campaign that forgets has one to itself."""
-        pool = made.pool if isinstance(made, Intake) else made
-        marks = pool.fingerprint()
-        folder = (
-            self.folder / "own" / name if own else self.folder / "pools" / (marks["ids"][:8] + marks["vectors"][:24])
-        )
-        if folder.exists():
-            if own:
-                raise StoreError(f"{folder}: is there already; remove it, or choose another name")
-            return folder
-        private_folder(folder.parent)
-        files: dict[str, bytes] = {}
-        if isinstance(made, Intake):
-            made.recipe.save(work / "recipe")
-            files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
-        PoolFolder.create(folder, pool, embedding_files=files)
-        return folder
+
+def _store_pool(work: Path, made: Intake | Pool, *, own: bool) -> None:
+    """Store a pool in a work folder, with what made its vectors."""
+    pool = made.pool if isinstance(made, Intake) else made
+    files: dict[str, bytes] = {}
+    if isinstance(made, Intake):
+        made.recipe.save(work / "recipe")
+        files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
+    # A hash of all contents would say something of those that are to be forgotten.
+    PoolFolder.create(work / "pool", pool, embedding_files=files, mark=not own)
 
 
 def _vectors_of(recipe: Recipe | None, source: Any, header: bool) -> Any:

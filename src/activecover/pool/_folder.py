@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError, StoreError
-from activecover.files import private_folder, sync_folder, write_whole
+from activecover.files import locked, private_folder, sync_folder, write_whole
 from activecover.pool._bits import BitMatrix
 from activecover.pool._dense import DenseMatrix
 from activecover.pool._matrix import Matrix, Vectors, blocks
@@ -32,15 +32,15 @@ from activecover.pool._parts import (
     check_size,
     copy_part,
     cut,
-    locked,
     new_folder,
     overwrite,
     said,
     write_header,
 )
 from activecover.pool._pool import Pool, checked_rows, index_of
+from activecover.pool._records import BLANK, heading_of, record_of
 from activecover.pool._sparse import SparseMatrix
-from activecover.pool._stored import BLANK, Mapped, Records, Statistic, StoredPool, record_of, rows_encoded
+from activecover.pool._stored import Mapped, Records, Statistic, StoredPool, rows_encoded
 
 FORMAT = 1
 _ABOUT = "pool.json"
@@ -71,6 +71,8 @@ class _State:
     files: dict[str, Part] = field(default_factory=dict)
     #: Of each statistic its facts, the file of each of its arrays, and their types and widths.
     statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: A hash of the contents as they were at first, by which the pool is still known when rows have been erased.
+    marked: str | None = None
 
     def layout(self, name: str) -> tuple[str, tuple[int, ...]] | None:
         """Type and width of an array's rows; None for a file that is no array."""
@@ -155,6 +157,7 @@ class PoolFolder:
         *,
         embedding_files: Mapping[str, bytes] | None = None,
         about: Mapping[str, Any] | None = None,
+        mark: bool = True,
     ) -> PoolFolder:
         """Store a pool in a new folder: all of it, or nothing.
 
@@ -168,10 +171,13 @@ class PoolFolder:
             What made the vectors, to be kept with them.
         about : mapping, optional
             Anything else worth keeping that JSON can hold.
+        mark : bool
+            Whether to keep a hash of all contents, by which the pool is still known after rows were erased. It says
+            something of erased rows to those who know all others.
         """
         target = Path(folder)
         with new_folder(target) as place:
-            _write(place, pool, embedding_files or {}, about or {})
+            _write(place, pool, embedding_files or {}, about or {}, mark=mark)
         return cls(target)
 
     def load(self, *, writable: bool = False) -> StoredPool:
@@ -306,6 +312,11 @@ class PoolFolder:
     def about(self) -> dict[str, Any]:
         """What was kept with the pool when it was created."""
         return self._state().about
+
+    @property
+    def marked(self) -> str | None:
+        """What ``fingerprint`` said of the contents when the pool was stored, if that was kept."""
+        return self._state().marked
 
     @property
     def embedding_folder(self) -> Path:
@@ -458,7 +469,13 @@ class PoolFolder:
 
 
 def _write(
-    place: Path, pool: Pool, embedding: Mapping[str, bytes], about: Mapping[str, Any], compact: bool = False
+    place: Path,
+    pool: Pool,
+    embedding: Mapping[str, bytes],
+    about: Mapping[str, Any],
+    *,
+    compact: bool = False,
+    mark: bool = False,
 ) -> None:
     state = _State(
         kind=pool.kind,
@@ -478,7 +495,9 @@ def _write(
         _put(place, state, _IDS, _id_lines(pool._names))
     if state.contents:
         ends = np.zeros(len(pool) + 1, np.int64)
-        _put(place, state, _CONTENTS, _record_chunks(pool, ends))
+        digest = hashlib.blake2b(heading_of(state.contents), digest_size=16)
+        _put(place, state, _CONTENTS, _record_chunks(pool, ends, digest))
+        state.marked = digest.hexdigest() if mark else None
         _put(place, state, _ENDS, _pieces(ends, "<i8"))
     private_folder(place / _EMBEDDING)
     for name, data in embedding.items():
@@ -533,8 +552,8 @@ def _vector_chunks(pool: Pool, state: _State, compact: bool) -> dict[str, Iterat
     }
 
 
-def _record_chunks(pool: Pool, ends: npt.NDArray[np.int64]) -> Iterator[bytes]:
-    """The contents row by row; where each ends is noted on the way."""
+def _record_chunks(pool: Pool, ends: npt.NDArray[np.int64], digest: hashlib.blake2b) -> Iterator[bytes]:
+    """The contents row by row; where each ends is noted on the way, and all of it is hashed."""
     for block in blocks(len(pool), 1 << 10):
         rows = range(block.start, block.stop)
         gone = pool.withdrawn[block].tolist()
@@ -543,7 +562,9 @@ def _record_chunks(pool: Pool, ends: npt.NDArray[np.int64]) -> Iterator[bytes]:
             for row, erased in zip(rows, gone, strict=True)
         ]
         ends[block.start + 1 : block.stop + 1] = ends[block.start] + np.cumsum([len(record) for record in records])
-        yield b"".join(records)
+        whole = b"".join(records)
+        digest.update(whole)
+        yield whole
 
 
 def _pieces(array: npt.NDArray[Any], dtype: str | None, keep: npt.NDArray[np.bool_] | None = None) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from activecover.errors import InputError, StoreError
-from activecover.files import open_private, private_folder, sync_folder
+from activecover.files import locked, open_private, private_folder, sync_folder
 
 try:
     import fcntl
@@ -199,28 +199,6 @@ def said(path: Path, what: str) -> Iterator[None]:
         if wrong.errno in _FULL:
             raise StoreError(f"{path}: {what}: the disk is full; free some space and try again") from wrong
         raise StoreError(f"{path}: {what} ({wrong.strerror or wrong})") from wrong
-
-
-@contextmanager
-def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a folder, as one of the processes on this machine, until the end of the block or of the process.
-
-    Without waiting, gives whether it was free.
-    """
-    if fcntl is None:  # pragma: no cover
-        yield True
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            # Where it got another name or went away meanwhile, it is not the folder that was asked for.
-            free = os.path.samestat(os.fstat(handle), folder.stat())
-        except (BlockingIOError, FileNotFoundError):
-            free = False
-        yield free
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Iterator, Mapping, MutableSequence, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from activecover.pool._bits import BitMatrix, PackedBits
 from activecover.pool._column import Unread
 from activecover.pool._dense import DenseMatrix
 from activecover.pool._matrix import Matrix, Vectors
+from activecover.pool._records import BLANK, heading_of, recognised
 from activecover.pool._sparse import SparseMatrix
 
 Metric = Literal["euclidean", "cosine", "jaccard"]
@@ -225,8 +226,16 @@ class Pool:
     def keep_statistic(self, name: str, statistic: Any) -> None:
         """Store a statistic where the pool is stored; one in memory keeps it in ``statistics`` alone."""
 
-    def fingerprint(self, rows: int | None = None) -> dict[str, str]:
-        """Hashes of the first ``rows`` ids and vectors, to recognise the pool again."""
+    def fingerprint(self, rows: int | None = None, *, contents: bool = False) -> dict[str, str]:
+        """Hashes of the first ``rows`` ids and vectors, and of all that a person sees of them, to recognise the pool again.
+
+        Parameters
+        ----------
+        rows : int, optional
+            How many rows; all where not given.
+        contents : bool
+            Whether to hash the contents too: the columns, their order, and their values.
+        """
         count = len(self) if rows is None else rows
         names = hashlib.blake2b(digest_size=16)
         names.update(f"{self.metric}:{self.dimensions}:{count}\n".encode())
@@ -235,7 +244,8 @@ class Pool:
             # As one text with zeros between the ids, of which no more than a part is ever there.
             part = "\0".join(map(self.id, range(start, min(start + _HASHED_IDS, count))))
             names.update(f"\0{part}".encode() if start else part.encode())
-        return {"ids": names.hexdigest(), "vectors": self._digest(self._matrix.vectors, count)}
+        marks = {"ids": names.hexdigest(), "vectors": self._digest(self._matrix.vectors, count)}
+        return {**marks, "contents": self._contents_digest(count)} if contents else marks
 
     def digest(self, encoded: Vectors) -> str:
         """A hash of vectors that :meth:`encode` has made, to recognise them again."""
@@ -248,6 +258,17 @@ class Pool:
                 f"{who} needs dense vectors, and this pool is of kind {self.kind!r}: "
                 "reduce it first, with scikit-learn's TruncatedSVD for one"
             )
+
+    def _contents_digest(self, count: int) -> str:
+        digest = hashlib.blake2b(heading_of(list(self.contents)), digest_size=16)
+        for chunk in self._contents_chunks(count) if self.contents else ():
+            digest.update(chunk)
+        return digest.hexdigest()
+
+    def _contents_chunks(self, count: int) -> Iterator[Any]:
+        """The contents of the first rows as bytes; of erased rows, that they are erased."""
+        for row in range(count):
+            yield BLANK if self._withdrawn[row] else recognised(list(self.content(row).values()), row)
 
     def _digest(self, vectors: Vectors, count: int) -> str:
         values = hashlib.blake2b(digest_size=16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,12 @@ from activecover.errors import InputError, StoreError
 from activecover.pool._column import Column
 from activecover.pool._matrix import Matrix, Vectors
 from activecover.pool._pool import Pool, checked_rows
+from activecover.pool._records import BLANK
 
 if TYPE_CHECKING:
     from activecover.pool._folder import PoolFolder
 
-#: What stands for the contents of an erased row; no record begins with it.
-BLANK = b" "
+_READ_AT_ONCE = 1 << 22
 
 
 class Records:
@@ -36,6 +36,20 @@ class Records:
     def __len__(self) -> int:
         return len(self._ends) - 1
 
+    def chunks(self, erased: npt.NDArray[np.int64], count: int) -> Iterator[Any]:
+        """The bytes of the first rows, with a blank for each that is erased."""
+        start = 0
+        for row in erased.tolist():
+            yield from self._between(start, row)
+            yield BLANK
+            start = row + 1
+        yield from self._between(start, count)
+
+    def _between(self, first: int, last: int) -> Iterator[Any]:
+        begin, end = int(self._ends[first]), int(self._ends[last])
+        for place in range(begin, end, _READ_AT_ONCE):
+            yield self._data[place : min(end, place + _READ_AT_ONCE)]
+
     def read(self, row: int) -> list[Any]:
         """The values of one row, one per column; None for each where it was erased."""
         record = self._data[self._ends[row] : self._ends[row + 1]].tobytes()
@@ -48,30 +62,6 @@ class Records:
         if not isinstance(values, list) or len(values) != len(self.names):
             raise StoreError(f"{self.path}: the contents of row {row} are damaged; restore the pool from a copy")
         return values
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is neither")
-
-
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
-
-
-def record_of(values: list[Any], row: int) -> bytes:
-    """The contents of one row as they are stored.
-
-    Examples
-    --------
-    >>> record_of(["über", None, 2.5], 0).decode()
-    '["über",null,2.5]'
-    """
-    try:
-        text = _encoded(values)
-    except (TypeError, ValueError, RecursionError) as wrong:
-        raise InputError(f"row {row}: a content cannot be stored ({wrong}); give texts or numbers") from wrong
-    return text.encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +156,11 @@ class StoredPool(Pool):
         elif inside.size:
             self._withdrawn[inside] = True
             self.erasures += 1
+
+    def _contents_chunks(self, count: int) -> Iterator[Any]:
+        if self._records is None or self._differs:
+            return super()._contents_chunks(count)
+        return self._records.chunks(np.flatnonzero(self._withdrawn[:count]), count)
 
     def without(self, rows: npt.ArrayLike) -> Pool:
         """A copy, in memory, in which some rows have been erased."""

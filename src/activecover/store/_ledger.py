@@ -27,7 +27,7 @@ def _count(value: Any) -> bool:
 
 
 def _hashes(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_text, map(value.get, ("ids", "vectors"))))
+    return isinstance(value, dict) and {"ids", "vectors"} <= value.keys() and all(map(_text, value.values()))
 
 
 def _time(value: Any) -> bool:

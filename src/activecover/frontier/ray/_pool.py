@@ -166,10 +166,11 @@ class ShardedPool(Pool):
             f"{who} needs all vectors at hand, and this pool lies in shards: use explore-commit or offline"
         )
 
-    def fingerprint(self, rows: int | None = None) -> dict[str, str]:
+    def fingerprint(self, rows: int | None = None, *, contents: bool = False) -> dict[str, str]:
         """Hashes of the first ``rows`` ids and vectors, however they are spread over shards.
 
-        They differ from those of a plain pool, whose vectors are hashed one after the other.
+        They differ from those of a plain pool, whose vectors are hashed one after the other. Contents stay in
+        their files, which nothing here reads as a whole: they are not hashed.
         """
         count = len(self) if rows is None else rows
         names = hashlib.blake2b(digest_size=16)

@@ -1,0 +1,160 @@
+"""A pool is its ids, vectors and contents: who shares one, and who must not."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from activecover import Campaign, InputError, Pool
+from activecover.errors import StoreError
+from activecover.home import Home
+from activecover.pool import PoolFolder
+from activecover.store import MemoryLog
+
+
+def table(path: Path, texts: list[str], column: str = "text") -> Path:
+    lines = [f"r{row},{row % 3},{row * 7 % 5},{text}" for row, text in enumerate(texts)]
+    path.write_text("\n".join([f"id,x,y,{column}", *lines]) + "\n")
+    return path
+
+
+def begin(home: Home, name: str, file: Path, **settings) -> None:
+    home.new(name, file, embed="columns:x,y", id_column="id", explore=2, **settings).close()
+
+
+def text_of(home: Home, name: str, item: str) -> str | None:
+    with home.open(name) as campaign:
+        content = campaign.pool.content(campaign.pool.row(item))
+        return content.get("text", content.get("words"))
+
+
+@pytest.fixture
+def home(tmp_path):
+    with Home(tmp_path / "home") as made:
+        yield made
+
+
+def old_scheme(home: Home, name: str) -> Path:
+    """Put a campaign's pool where earlier versions put it: named by ids and vectors, without a mark."""
+    folder = home.pool_folder(name)
+    marks = folder.load().fingerprint()
+    place = home.folder / "pools" / (marks["ids"][:8] + marks["vectors"][:24])
+    folder.folder.rename(place)
+    about = home.store.about(name)
+    home.store.set_about(name, {**about, "pool": place.relative_to(home.folder).as_posix()})
+    return place
+
+
+def test_files_that_differ_in_what_is_shown_are_different_pools(home, tmp_path):
+    first = table(tmp_path / "f1.csv", [f"first {row}" for row in range(6)])
+    second = table(tmp_path / "f2.csv", [f"second {row}" for row in range(6)])
+    begin(home, "a", first)
+    begin(home, "b", second)
+    begin(home, "c", table(tmp_path / "f3.csv", [f"first {row}" for row in range(6)], column="words"))
+    begin(home, "d", first, show=["text"])
+    assert (text_of(home, "a", "r3"), text_of(home, "b", "r3")) == ("first 3", "second 3")
+    assert text_of(home, "c", "r3") == "first 3"
+    assert len({home.store.about(name)["pool"] for name in "abcd"}) == 4
+    begin(home, "e", first)
+    assert home.store.about("e")["pool"] == home.store.about("a")["pool"]
+    home.withdraw("a", ["r3"])
+    assert (text_of(home, "a", "r3"), text_of(home, "b", "r3")) == (None, "second 3")
+
+
+def test_a_pool_of_an_earlier_version_is_shared_by_what_is_the_same_and_by_nothing_else(home, tmp_path):
+    first = table(tmp_path / "f1.csv", [f"first {row}" for row in range(6)])
+    begin(home, "a", first)
+    place = old_scheme(home, "a")
+    begin(home, "b", table(tmp_path / "f2.csv", [f"second {row}" for row in range(6)]))
+    assert text_of(home, "b", "r3") == "second 3"
+    begin(home, "c", first)
+    assert home.pool_folder("c").folder == place
+    assert text_of(home, "a", "r3") == "first 3"
+
+
+def test_a_pool_that_has_grown_or_lost_rows_is_another_pool(home, tmp_path):
+    file = table(tmp_path / "f.csv", [f"first {row}" for row in range(6)])
+    begin(home, "a", file)
+    home.withdraw("a", ["r3"])
+    begin(home, "b", file)
+    assert (text_of(home, "a", "r3"), text_of(home, "b", "r3")) == (None, "first 3")
+    more = tmp_path / "more.csv"
+    more.write_text("id,x,y,text\nn1,0,0,new\n")
+    home.add_rows("b", more)
+    begin(home, "c", file)
+    assert home.pool_folder("c").rows == 6
+    assert home.pool_folder("b").rows == 7
+
+
+def test_contents_that_differ_are_found_when_a_campaign_is_opened(home, tmp_path):
+    begin(home, "a", table(tmp_path / "f1.csv", [f"first {row}" for row in range(6)]))
+    begin(home, "b", table(tmp_path / "f2.csv", [f"second {row}" for row in range(6)]))
+    mine, other = home.pool_folder("a").folder, home.pool_folder("b").folder
+    shutil.rmtree(mine)
+    shutil.copytree(other, mine)
+    with pytest.raises(InputError, match="its contents differ"):
+        home.open("a")
+    # Also when rows are erased, and the hashes of all rows do not hold any more.
+    PoolFolder(mine).erase([1])
+    with pytest.raises(InputError, match="its contents differ"):
+        home.open("a")
+
+
+@pytest.mark.parametrize("how", ["plain", "withdrawn", "forgets"])
+def test_a_changed_letter_is_found_when_a_campaign_is_opened(home, tmp_path, how):
+    begin(home, "a", table(tmp_path / "f.csv", ["letter"] * 6), forget_negatives=how == "forgets")
+    if how == "withdrawn":
+        home.withdraw("a", ["r3"])
+    elif how == "forgets":
+        with home.open("a") as campaign:
+            campaign.tell(["r1", "r2"], [False, False])
+        assert home.forget("a", window=0) == ["r1", "r2"]
+    home.open("a").close()
+    place = home.pool_folder("a").folder / "contents.bin"
+    place.write_bytes(place.read_bytes().replace(b"letter", b"lester", 1))
+    with pytest.raises((StoreError, InputError), match=r"contents"):
+        home.open("a")
+
+
+def test_a_log_of_an_earlier_version_says_nothing_of_contents_and_still_opens():
+    pool, log = Pool([[0.0], [1.0]], ids=["a", "b"], contents={"text": ["x", "y"]}), MemoryLog()
+    other = Pool([[0.0], [1.0]], ids=["a", "b"], contents={"text": ["x", "z"]})
+    Campaign(pool, "explore-commit", log=log).close()
+    with pytest.raises(InputError, match="contents differ"):
+        Campaign(other, log=log)
+    events = [{key: value for key, value in event.items() if key != "seq"} for event in log.read()]
+    assert len(events[0]["pool"].pop("contents")) == 32
+    before = MemoryLog()
+    before.append(events)
+    Campaign(other, log=before).close()
+
+
+_INTAKE = """
+import sys, time
+from activecover.home import Home, _home
+real = _home.make_pool
+def slow(*given, **named):
+    made = real(*given, **named)
+    print("taken in", flush=True)
+    time.sleep(600)
+_home.make_pool = slow
+Home(sys.argv[1]).new("a", sys.argv[2], embed="columns:x,y", id_column="id")
+"""
+
+
+def test_what_a_killed_process_took_in_is_swept_when_the_home_is_opened(tmp_path):
+    file = table(tmp_path / "f.csv", [f"secret {row}" for row in range(6)])
+    Home(tmp_path / "home").close()
+    command = [sys.executable, "-c", _INTAKE, str(tmp_path / "home"), str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "taken in\n"
+    inside = lambda: [path.name for path in (tmp_path / "home").iterdir() if path.name.startswith(".intake-")]  # noqa: E731
+    Home(tmp_path / "home").close()
+    assert len(inside()) == 1, "the files of a live process are its own"
+    process.kill()
+    process.communicate()
+    Home(tmp_path / "home").close()
+    assert inside() == []
