@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from activecover import Campaign, InputError, Pool
+from activecover.cli import main
 from activecover.errors import StoreError
 from activecover.home import Home
 from activecover.pool import PoolFolder
@@ -158,3 +159,91 @@ def test_what_a_killed_process_took_in_is_swept_when_the_home_is_opened(tmp_path
     process.communicate()
     Home(tmp_path / "home").close()
     assert inside() == []
+
+
+def three(home: Home, tmp_path: Path) -> None:
+    """Campaigns a and b share a pool; c has the same items with another vector, other contents beside."""
+    file = table(tmp_path / "f.csv", [f"letter {row}" for row in range(6)])
+    begin(home, "a", file)
+    begin(home, "b", file)
+    home.new("c", file, embed="columns:x", id_column="id", explore=2).close()
+    begin(home, "d", table(tmp_path / "g.csv", ["other"] * 6).rename(tmp_path / "h.csv"), show=["id", "text"])
+    assert home.store.about("a")["pool"] == home.store.about("b")["pool"]
+
+
+def test_withdrawing_erases_where_it_was_asked_and_says_who_holds_the_same(home, tmp_path):
+    three(home, tmp_path)
+    done = home.withdraw("a", ["r3"])
+    assert done.erased == {"a": ["r3"]}
+    assert done.held == {"b": ["r3"], "c": ["r3"], "d": ["r3"]}
+    assert [text_of(home, name, "r3") for name in "abcd"] == [None, "letter 3", "letter 3", "other"]
+    assert b"letter 3" not in (home.pool_folder("a").folder / "contents.bin").read_bytes()
+    for name in "abcd":
+        home.pool_folder(name).verify()
+        with home.open(name) as campaign:
+            assert [event["id"] for event in campaign.history() if event["event"] == "withdrawn"] == ["r3"] * (
+                name == "a"
+            )
+    # The folder that they shared is b's alone now, and stays where it is.
+    place = home.store.about("b")["pool"]
+    assert home.withdraw("b", ["r3"]).held == {"c": ["r3"], "d": ["r3"]}
+    assert home.store.about("b")["pool"] == place
+    assert text_of(home, "b", "r3") is None
+
+
+def test_withdrawing_everywhere_copies_nothing_and_leaves_no_byte(home, tmp_path):
+    three(home, tmp_path)
+    before = {path.name for path in (home.folder / "pools").iterdir()}
+    done = home.withdraw("a", ["r3", "r5"], everywhere=True)
+    assert {name: sorted(items) for name, items in done.erased.items()} == {key: ["r3", "r5"] for key in "abcd"}
+    assert done.held == {}
+    assert {path.name for path in (home.folder / "pools").iterdir()} == before
+    raw = b"".join(path.read_bytes() for path in home.folder.rglob("*") if path.is_file())
+    assert b"letter 3" not in raw
+    assert b"letter 2" in raw
+    for name in "abcd":
+        with home.open(name) as campaign:
+            assert campaign.pool.withdrawn[campaign.pool.rows(["r3", "r5"])].all()
+
+
+def test_a_campaign_that_is_open_elsewhere_follows_its_pool(home, tmp_path):
+    three(home, tmp_path)
+    more = tmp_path / "more.csv"
+    more.write_text("id,x,y,text\nn1,0,0,new\n")
+    with Home(home.folder) as other, other.open("a") as live, other.open("b") as sharing:
+        home.withdraw("a", ["r3"])
+        home.add_rows("a", more)
+        assert live.status().rows == 7
+        assert live.pool.content(3)["text"] is None
+        assert live.pool.content(6)["text"] == "new"
+        assert live.pool.folder.folder == home.pool_folder("a").folder
+        assert sharing.status().rows == 6
+        assert sharing.pool.content(3)["text"] == "letter 3"
+    home.open("a").close()
+    home.open("b").close()
+
+
+def test_a_crash_while_withdrawing_never_reaches_another_campaign(home, tmp_path, monkeypatch):
+    three(home, tmp_path)
+    monkeypatch.setattr(PoolFolder, "erase", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        home.withdraw("a", ["r3"])
+    monkeypatch.undo()
+    assert text_of(home, "b", "r3") == "letter 3"
+    home.open("a").close()
+    assert [text_of(home, name, "r3") for name in "ab"] == [None, "letter 3"]
+
+
+def test_the_command_says_what_is_left_to_do(home, tmp_path, capsys):
+    three(home, tmp_path)
+    home.close()
+    assert main(["withdraw", "a", "r3", "--home", str(home.folder)]) == 0
+    said = capsys.readouterr().out
+    assert "a: 1 erased" in said
+    assert "b holds the same: activecover withdraw b r3" in said
+    assert main(["withdraw", "a", "r4", "--everywhere", "--home", str(home.folder)]) == 0
+    said = capsys.readouterr().out
+    assert "b: 1 erased" in said
+    assert "holds" not in said
+    assert main(["withdraw", "a", "zzz", "--home", str(home.folder)]) == 2
+    assert "'zzz' is not in the pool" in capsys.readouterr().err

@@ -156,6 +156,9 @@ class Book:
             if event["event"] in ("grown", "grouped"):
                 self.pool.refresh()
             elif event["event"] in ("withdrawn", "forgotten"):
+                if event["event"] == "withdrawn":
+                    # Others that used the same pool keep theirs.
+                    self.pool.follow()
                 self.pool.erased(self.pool.rows([event["id"]]))
         self._changed.update(dict.fromkeys(touched))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -291,11 +292,28 @@ def add_rows(
     return 0
 
 
-def withdraw(name: Name, ids: Ids, by: By = "me", home: HomeFolder = None, store: StoreUrl = None) -> int:
+def withdraw(
+    name: Name,
+    ids: Ids,
+    by: By = "me",
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Also the same items in all other campaigns of this home.")
+    ] = False,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
     """Erase items for good: vectors and contents are overwritten, the ids stay."""
     with Home(home, store) as place:
-        place.withdraw(name, ids, by=by)
-    out().print(Text(f"{len(ids)} erased"))
+        done = place.withdraw(name, ids, by=by, everywhere=everywhere)
+    for campaign, items in done.erased.items():
+        out().print(Text(f"{campaign}: {len(items)} erased"))
+    for campaign, items in done.held.items():
+        names = " ".join(map(shlex.quote, items))
+        out().print(
+            Text(f"{campaign} holds the same: activecover withdraw {shlex.quote(campaign)} {names}"), soft_wrap=True
+        )
+    if done.held:
+        out().print(Text("or erase them all at once with --everywhere"))
     return 0
 
 

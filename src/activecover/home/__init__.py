@@ -6,6 +6,7 @@ from activecover.home._home import Home, default_folder
 from activecover.home._people import ROLES, People, Person, Role
 from activecover.home._privacy import PrivacyReport, privacy_check
 from activecover.home._verify import opened_archive, read_certificate, verify_with_archive, verify_with_campaign
+from activecover.home._withdrawing import Withdrawal
 
 __all__ = [
     "ROLES",
@@ -14,6 +15,7 @@ __all__ = [
     "Person",
     "PrivacyReport",
     "Role",
+    "Withdrawal",
     "archive",
     "default_folder",
     "export_labels",

@@ -17,6 +17,7 @@ from activecover.errors import InputError
 from activecover.files import WorkFolder, make_private, private_folder, sweep
 from activecover.home._outside import joined, load_outside, save_outside
 from activecover.home._pools import arranging, place_pool
+from activecover.home._withdrawing import Withdrawal, have_alone, withdraw
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
 from activecover.pool import Duplicates, Pool, PoolFolder
@@ -35,7 +36,7 @@ def default_folder() -> Path:
 _PARTS = ("keys", "outside", "own", "pools", ".uploads")
 
 #: The kinds of work folders, which are swept if the process has died that made them.
-WORK = ("intake", "archive", "restore")
+WORK = ("intake", "archive", "restore", "copy")
 
 
 def _prepare(folder: Path) -> None:
@@ -200,6 +201,7 @@ class Home:
         if recipe is None:
             raise InputError(f"{name}: its pool was given as vectors; add rows with Campaign.pool.extend")
         rows = recipe.read(read_table(source, header=header))
+        have_alone(self, [name])
         folder = self.pool_folder(name)
         before = folder.rows
         folder.append(rows.vectors, ids=rows.ids, contents=rows.contents)
@@ -224,14 +226,12 @@ class Home:
         self.store.set_about(name, {**about, "outside": f"outside/{name}.npz"})
         return count
 
-    def withdraw(self, name: str, ids: Sequence[str], by: str = "me") -> None:
-        """Erase items for good, in the pool's files too."""
-        folder = self.pool_folder(name)
-        rows = folder.load().rows(ids)
-        with self.open(name) as campaign:
-            # First what cannot be taken back is written down, then done: a crash in between is made up for.
-            campaign.record([{"event": "withdrawn", "id": item, "by": by} for item in ids])
-        folder.erase(rows)
+    def withdraw(self, name: str, ids: Sequence[str], by: str = "me", *, everywhere: bool = False) -> Withdrawal:
+        """Erase items for good, in the pool's files too, and say which other campaigns hold the same ones.
+
+        These keep them, unless they are to be erased ``everywhere``.
+        """
+        return withdraw(self, name, ids, by, everywhere=everywhere)
 
     def forget(self, name: str, *, window: int = UNDO_WINDOW) -> list[str]:
         """Overwrite what turned out negative and is final; the ids of what was forgotten now."""
@@ -269,6 +269,7 @@ class Home:
 
     def _campaign(self, name: str, about: dict[str, Any], **settings: Any) -> Campaign:
         pool = PoolFolder(self.folder / about["pool"]).load()
+        pool.whereabouts = lambda: self.folder / self.store.about(name)["pool"]
         limits = {key: about.get(key) for key in ("lease", "budget", "target")}
         log = self.store.open(name)
         if "outside" not in settings:

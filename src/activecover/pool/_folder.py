@@ -192,6 +192,13 @@ class PoolFolder:
         self._pools.add(pool)
         return pool
 
+    def at(self, place: Path, pool: StoredPool) -> PoolFolder:
+        """The folder in another place, for a pool that moves there."""
+        moved = PoolFolder(place)
+        self._pools.discard(pool)
+        moved._pools.add(pool)
+        return moved
+
     def append(
         self,
         vectors: Any,

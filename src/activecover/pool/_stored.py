@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +101,8 @@ class StoredPool(Pool):
         super().__init__(mapped.matrix, metric=mapped.metric, columns=mapped.columns)
         self.folder, self.writable = folder, writable
         self.kept_statistics = mapped.statistics
+        #: Says where the pool lies by now, where it may move.
+        self.whereabouts: Callable[[], Path] | None = None
         # Rows were added or erased here and not in the folder.
         self._differs = False
         self._withdrawn = mapped.withdrawn
@@ -146,7 +148,17 @@ class StoredPool(Pool):
         """See what others have added to the folder and erased from it; gives whether there was anything."""
         if self._differs:
             raise InputError("this pool was changed in memory alone; load the folder again to see its changes")
+        self.folder = self._folder_now()
         return self._take_up(self.folder.mapped())
+
+    def follow(self) -> None:
+        """Go to where the pool has been moved, if it has."""
+        if not self._differs and self._folder_now() is not self.folder:
+            self.refresh()
+
+    def _folder_now(self) -> PoolFolder:
+        place = self.folder.folder if self.whereabouts is None else self.whereabouts()
+        return self.folder if place == self.folder.folder else self.folder.at(place, self)
 
     def erased(self, rows: npt.NDArray[np.int64]) -> None:
         """Note that the folder has erased rows; their vectors and contents have gone with it."""
@@ -165,7 +177,7 @@ class StoredPool(Pool):
     def without(self, rows: npt.ArrayLike) -> Pool:
         """A copy, in memory, in which some rows have been erased."""
         copy = super().without(rows)
-        for name in ("folder", "writable", "kept_statistics", "_differs", "_records", "_stored_rows"):
+        for name in ("folder", "writable", "whereabouts", "kept_statistics", "_differs", "_records", "_stored_rows"):
             del copy.__dict__[name]
         return copy
 
