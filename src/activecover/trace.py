@@ -163,10 +163,14 @@ def check_records(path: Path, what: str) -> None:
 
 
 class replacing:
-    """Write beside a file and move into place at the end, so that it is never half-written."""
+    """Write beside a file and move into place at the end, so that it is never half-written.
 
-    def __init__(self, path: Path) -> None:
+    A ``private`` file is its owner's alone; any other is as open as the umask lets it be.
+    """
+
+    def __init__(self, path: Path, *, private: bool = False) -> None:
         self._path = path
+        self._private = private
 
     def __enter__(self) -> Path:
         check_writable(self._path)
@@ -178,7 +182,7 @@ class replacing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         try:
             if kind is None:
-                self._temporary.chmod(0o666 & ~_umask())
+                self._temporary.chmod(0o600 if self._private else 0o666 & ~_umask())
                 self._temporary.replace(self._path)
         except OSError as wrong:
             error = wrong

@@ -143,6 +143,11 @@ def test_a_half_written_database(tmp_path, capsys):
     log = tmp_path / "copy" / "store.sqlite-wal"
     assert log.stat().st_size > 4096
     log.write_bytes(log.read_bytes()[:-100])
+    # The file that says how far the campaign had come is only written once they are.
+    assert "of 3 events are gone, which had been acknowledged" in said(
+        capsys, "next", "one", "--home", tmp_path / "copy"
+    )
+    (tmp_path / "copy" / "store.sqlite.heads").unlink()
     with Home(tmp_path / "copy") as home, home.open("one") as campaign:
         assert list(campaign.labels()) in ([], ["r1"])
         campaign.tell("r2", True)

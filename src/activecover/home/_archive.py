@@ -34,7 +34,7 @@ def archive(home: Home, name: str, path: Path) -> str:
     hashes = {"events.jsonl": hashlib.sha256(events).hexdigest()}
     with (
         _to_hand_over(home, folder, own=bool(about.get("own"))) as folder,
-        replacing(path) as temporary,
+        replacing(path, private=True) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file,
     ):
         file.writestr("events.jsonl", events)

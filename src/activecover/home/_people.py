@@ -116,7 +116,7 @@ class People:
 
     def _write(self, people: dict[str, Person]) -> None:
         text = json.dumps({mark: asdict(person) for mark, person in people.items()}, indent=1, ensure_ascii=False)
-        with replacing(self.path) as temporary:
+        with replacing(self.path, private=True) as temporary:
             temporary.write_text(text, encoding="utf-8")
             temporary.chmod(0o600)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 
 from activecover.campaign import Campaign, Item
 from activecover.errors import InputError, StoreError
+from activecover.files import open_private, private_folder
 from activecover.home import Home
 from activecover.intake import choose_embedding, is_picture, read_table
 from activecover.intake._table import as_text
@@ -193,14 +195,14 @@ class Desk:
         suffix = PurePath(name.replace("\\", "/")).suffix.lower()
         if suffix not in _SUFFIXES:
             raise InputError(f"{name!r}: unknown kind of file; give one of {', '.join(sorted(_SUFFIXES))}")
-        self._uploads.mkdir(exist_ok=True)
+        private_folder(self._uploads)
         self._sweep()
         if expected > shutil.disk_usage(self._uploads).free:
             raise Problem(DISK_FULL, 507, "full")
         path = self._uploads / f"{secrets.token_hex(16)}{suffix}"
         size = 0
         try:
-            with path.open("wb") as file:
+            with os.fdopen(open_private(path), "wb") as file:
                 async for part in body:
                     file.write(part)
                     size += len(part)
@@ -249,8 +251,7 @@ class Desk:
     def workspace(self) -> Path:
         """A folder for files that are made to be sent; the caller removes it."""
         folder = self.home.folder / ".uploads" / f"out-{secrets.token_hex(8)}"
-        folder.mkdir(parents=True)
-        return folder
+        return private_folder(folder)
 
     @staticmethod
     def discard(folder: Path) -> None:
