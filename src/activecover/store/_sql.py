@@ -407,11 +407,19 @@ class SqlLog(SharedLog):
     def close(self) -> None:
         with self._thread:
             self._closed = True
+            self._resign()
             self._drop_connection()
             for lock in (self._turn_lock, self._brain_lock):
                 if hasattr(lock, "release"):
                     lock.release()
             self._turn_lock = self._brain_lock = None
+
+    def _resign(self) -> None:
+        """Give the brain's lock back at once: a server notices only later that a connection is gone."""
+        connection = self._connection
+        if connection is not None and self._brain_lock is connection and not connection.invalidated:
+            with suppress(DBAPIError):
+                connection.scalar(sa.select(sa.func.pg_advisory_unlock(self.number, 2)))
 
     # -- inside ----------------------------------------------------------------------------------
 
