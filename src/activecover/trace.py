@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import tempfile
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.extras import require
+from activecover.spreadsheet import GuardedReader, GuardedWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,17 @@ def write_traces(path: str | Path, traces: Sequence[Trace], ids: Sequence[str] |
     write_records(path, [record for trace in traces for record in trace.records(ids)])
 
 
-def write_records(path: Path, records: list[dict[str, Any]]) -> None:
-    """Write flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all."""
+def write_records(path: Path, records: list[dict[str, Any]], *, raw: bool = False) -> None:
+    """Write flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all.
+
+    In CSV, text that a spreadsheet would take for a formula gets an apostrophe in front, unless ``raw``.
+    """
     check_records(path, "records")
     with replacing(path) as temporary:
-        _WRITERS[path.suffix.lower()](temporary, records)
+        if path.suffix.lower() == ".csv":
+            _write_csv(temporary, records, raw)
+        else:
+            _WRITERS[path.suffix.lower()](temporary, records)
 
 
 def read_traces(path: str | Path, *, rows: int | None = None, positives: int | None = None) -> list[Trace]:
@@ -156,7 +162,7 @@ def check_traces(path: Path) -> None:
 
 def check_records(path: Path, what: str) -> None:
     """Say before the work begins that something could not be saved as this kind of file."""
-    if path.suffix.lower() not in _WRITERS:
+    if path.suffix.lower() not in _READERS:
         raise InputError(f"{path}: {what} are written to .parquet, .csv or .jsonl")
     if path.suffix.lower() == ".parquet":
         require("pyarrow", extra="parquet", purpose="Parquet files")
@@ -219,11 +225,12 @@ def _umask() -> int:
     return mask
 
 
-def _write_csv(path: Path, records: list[dict[str, Any]]) -> None:
+def _write_csv(path: Path, records: list[dict[str, Any]], raw: bool) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(records[0]) if records else ["number"])
-        writer.writeheader()
-        writer.writerows(records)
+        writer = GuardedWriter(file, raw=raw)
+        columns = list(records[0]) if records else ["number"]
+        writer.write(columns)
+        writer.write_all([record[name] for name in columns] for record in records)
 
 
 def _write_jsonl(path: Path, records: list[dict[str, Any]]) -> None:
@@ -239,7 +246,7 @@ def _write_parquet(path: Path, records: list[dict[str, Any]]) -> None:
 
 def _read_csv(path: Path) -> Iterator[dict[str, Any]]:
     with path.open(newline="", encoding="utf-8") as file:
-        yield from csv.DictReader(file)
+        yield from GuardedReader(file)
 
 
 def _read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
@@ -259,6 +266,5 @@ _READERS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
 }
 _WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], None]] = {
     ".parquet": _write_parquet,
-    ".csv": _write_csv,
     ".jsonl": _write_jsonl,
 }

@@ -240,6 +240,18 @@ def test_export_holds_what_was_told(http):
     assert {row["id"]: row["label"] in ("1", "True") for row in rows} == labels
 
 
+def test_an_export_for_spreadsheets_has_no_formulas_and_one_for_programs_has_the_text_itself(http):
+    base = "/api/campaigns/mail"
+    (item,) = http.post(f"{base}/ask", json={}).json()["items"]
+    assert http.post(f"{base}/tell", json={"ids": [item["id"]], "labels": [True], "note": "=1+1"}).status_code == 200
+    notes = {}
+    for raw in ("false", "true"):
+        answer = http.get(f"{base}/export", params={"format": "csv", "raw": raw})
+        notes[raw] = {row["note"] for row in csv.DictReader(io.StringIO(answer.text))} - {""}
+    assert notes == {"false": {"'=1+1"}, "true": {"=1+1"}}
+    http.post(f"{base}/undo", json={})
+
+
 def test_strangers_stay_outside(http, server):
     evil = {"Origin": "http://evil.example"}
     assert http.post("/api/campaigns/mail/ask", json={}, headers=evil).status_code == 403

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from activecover.errors import InputError
+from activecover.spreadsheet import GuardedReader, GuardedWriter
 from activecover.trace import replacing
 
 try:
@@ -173,9 +174,9 @@ class Grid:
         """Write all cells to one CSV file (gzipped where the name ends in .gz); how many."""
         rows = list(self._database.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells ORDER BY 1, 2, 3, 4"))
         with replacing(path) as temporary, _open_text(temporary, "wt", packed=path.suffix == ".gz") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(_COLUMNS)
-            writer.writerows(rows)
+            writer = GuardedWriter(file, lineterminator="\n")
+            writer.write(_COLUMNS)
+            writer.write_all(rows)
         return len(rows)
 
     def include(self, path: Path) -> int:
@@ -185,7 +186,7 @@ class Grid:
         before = len(self.done())
         try:
             with _open_text(path, "rt", packed=path.suffix == ".gz") as file:
-                results = list(_results_of(csv.DictReader(file)))
+                results = list(_results_of(GuardedReader(file)))
         except (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error) as wrong:
             raise InputError(f"{path}: not an exported grid ({wrong})") from wrong
         for seed in {_seed_of(result) for result in results}:

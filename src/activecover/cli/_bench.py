@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -23,6 +22,7 @@ from activecover.datasets import DATASETS
 from activecover.draw import check_picture, draw_grid
 from activecover.errors import InputError
 from activecover.metrics import Score
+from activecover.spreadsheet import GuardedWriter
 from activecover.trace import check_writable
 
 app = typer.Typer(help="Run the paper's experiments, and report on them.", no_args_is_help=True)
@@ -225,12 +225,12 @@ def latex_table(rows: Sequence[Row]) -> str:
 def csv_table(rows: Sequence[Row]) -> str:
     """CSV with the columns dataset,label,method,auc,band,runs,best."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["dataset", "label", "method", "auc", "band", "runs", "best"])
+    writer = GuardedWriter(text, lineterminator="\n")
+    writer.write(["dataset", "label", "method", "auc", "band", "runs", "best"])
     for row in rows:
         auc = "" if math.isnan(row.score.mean) else f"{row.score.mean:.4f}"
         band = "" if math.isnan(row.score.band) else f"{row.score.band:.4f}"
-        writer.writerow([row.dataset, row.label, row.method, auc, band, row.score.runs, int(row.best)])
+        writer.write([row.dataset, row.label, row.method, auc, band, row.score.runs, int(row.best)])
     return text.getvalue()
 
 

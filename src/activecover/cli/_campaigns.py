@@ -241,6 +241,7 @@ def export(
     originals: Annotated[
         Path | None, typer.Option("--originals", help="RIS or nbib file of the pool, to write references in full.")
     ] = None,
+    raw: options.Raw = False,
     home: HomeFolder = None,
     store: StoreUrl = None,
 ) -> int:
@@ -248,7 +249,7 @@ def export(
     if which not in ("labelled", "positive", "all"):
         raise InputError(f"--which {which!r}: choose labelled, positive or all")
     with _opened(name, home, store) as campaign:
-        count = export_labels(campaign, path, which, originals)  # type: ignore[arg-type]
+        count = export_labels(campaign, path, which, originals, raw=raw)  # type: ignore[arg-type]
     out().print(Text(f"{count:,} items written to {path}"))
     return 0
 
@@ -262,6 +263,9 @@ def import_(
     outside: Annotated[
         bool, typer.Option("--outside", help="The file, like that of the pool, has positives that are not in it.")
     ] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Take ids as they are: no apostrophe before a formula is removed.")
+    ] = False,
     home: HomeFolder = None,
     store: StoreUrl = None,
 ) -> int:
@@ -271,7 +275,7 @@ def import_(
             count = place.add_outside(name, path)
         out().print(Text(f"{count:,} known positives taken in from {path}"))
         return 0
-    answers = read_answers(path, id_col, label_col)
+    answers = read_answers(path, id_col, label_col, raw=raw)
     with _opened(name, home, store) as campaign:
         campaign.tell([item for item, _ in answers], [value for _, value in answers], by=by)
     out().print(Text(f"{len(answers):,} labels taken in from {path}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from activecover.cli import _options as options
 from activecover.cli._show import err, out, print_json
 from activecover.errors import LARGEST_COUNT, InputError
 from activecover.pool import PackedBits, bits_set, load_pool, read_vectors
+from activecover.spreadsheet import GuardedWriter
 from activecover.trace import check_writable, replacing
 
 try:
@@ -67,6 +67,7 @@ def find(
     export: Annotated[
         Path | None, typer.Option("--export", help="Write the labels to this CSV file at the end.")
     ] = None,
+    raw: options.Raw = False,
     json: options.Json = False,
 ) -> int:
     """Label a pool in the terminal; every answer is saved at once, and the next call goes on from there."""
@@ -88,7 +89,7 @@ def find(
     ) as campaign:  # fmt: skip
         interrupted = _label(campaign)
         if export is not None:
-            _export(campaign, export)
+            _export(campaign, export, raw)
         status = campaign.status()
     if json:
         print_json({**status.as_dict(), "log": str(path)})
@@ -185,11 +186,11 @@ def _name(columns: list[str] | None, place: int) -> str:
     return columns[place] if columns is not None else str(place)
 
 
-def _export(campaign: Campaign, path: Path) -> None:
+def _export(campaign: Campaign, path: Path, raw: bool) -> None:
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["id", "label"])
-        writer.writerows((name, int(positive)) for name, positive in campaign.labels().items())
+        writer = GuardedWriter(file, raw=raw)
+        writer.write(["id", "label"])
+        writer.write_all((name, int(positive)) for name, positive in campaign.labels().items())
 
 
 def _farewell(status: Status, path: Path) -> None:

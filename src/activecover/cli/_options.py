@@ -59,3 +59,8 @@ def read_labels(path: Path, rows: int) -> npt.NDArray[np.str_]:
     if len(values) != rows:
         raise InputError(f"{path}: {len(values)} labels for a pool of {rows} rows; give one per row")
     return np.array(values, dtype=np.str_)
+
+
+Raw = Annotated[
+    bool, typer.Option("--raw", help="CSV for programs: no apostrophe before what a spreadsheet takes for a formula.")
+]

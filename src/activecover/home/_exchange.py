@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from activecover.campaign import Campaign
 from activecover.errors import InputError
 from activecover.intake import FORMATS, Reference, read_references, references_by_id, write_references
+from activecover.spreadsheet import GuardedReader
 from activecover.trace import check_records, write_records
 
 Which = Literal["labelled", "positive", "all"]
@@ -39,8 +41,12 @@ def export_labels(
     originals: Path | None = None,
     *,
     blind: bool = False,
+    raw: bool = False,
 ) -> int:
     """Write labels to a file by its ending (.csv, .jsonl, .parquet, .ris, .nbib); how many there were.
+
+    In CSV, an apostrophe keeps spreadsheets from taking text for formulas; :func:`read_answers` removes it again.
+    Programs that read the file otherwise want it ``raw``.
 
     References have the label as a keyword. They are made of what the pool shows of each, or, if the file
     that the pool came from is given as ``originals``, of all that it says of them. In a file for people who must
@@ -53,7 +59,7 @@ def export_labels(
     records = [
         {name: None if name in hidden else record.get(name) for name in COLUMNS} for record in rows_of(campaign, which)
     ]
-    write_records(path, records)
+    write_records(path, records, raw=raw)
     return len(records)
 
 
@@ -78,8 +84,13 @@ def _export_references(campaign: Campaign, path: Path, which: Which, originals: 
     return len(found)
 
 
-def read_answers(path: Path, id_column: str = "id", label_column: str = "label") -> list[tuple[str, bool]]:
-    """Ids and labels (yes/no, 1/0, true/false, included/excluded) from a CSV or JSON Lines file."""
+def read_answers(
+    path: Path, id_column: str = "id", label_column: str = "label", *, raw: bool = False
+) -> list[tuple[str, bool]]:
+    """Ids and labels (yes/no, 1/0, true/false, included/excluded) from a CSV or JSON Lines file.
+
+    The apostrophes that :func:`export_labels` puts before what looks like a formula are removed, unless ``raw``.
+    """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     try:
@@ -90,9 +101,10 @@ def read_answers(path: Path, id_column: str = "id", label_column: str = "label")
     if path.suffix.lower() == ".jsonl":
         records = _json_records(path, text)
     else:
-        records = csv.DictReader(text.splitlines(), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        records = GuardedReader(io.StringIO(text, newline=""), raw=raw, delimiter=delimiter)
     answers = []
-    for number, record in enumerate(records, 1):
+    for number, record in _numbered(path, records):
         for column in (id_column, label_column):
             if record.get(column) is None:
                 raise InputError(
@@ -100,6 +112,13 @@ def read_answers(path: Path, id_column: str = "id", label_column: str = "label")
                 )
         answers.append((str(record[id_column]), _yes_or_no(path, number, str(record[label_column]))))
     return answers
+
+
+def _numbered(path: Path, records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        yield from enumerate(records, 1)
+    except csv.Error as wrong:
+        raise InputError(f"{path}: cannot be read as CSV ({wrong})") from wrong
 
 
 def _json_records(path: Path, text: str) -> Iterator[dict[str, Any]]:

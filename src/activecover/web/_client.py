@@ -232,11 +232,13 @@ class RemoteCampaign:
         """How far people agree who labelled the same items."""
         return Agreement(**self._get("agreement"))
 
-    def export(self, path: str | Path, which: str = "labelled") -> None:
-        """Write the labels to a file by its ending (.csv, .jsonl, .parquet)."""
+    def export(self, path: str | Path, which: str = "labelled", *, raw: bool = False) -> None:
+        """Write the labels to a file by its ending (.csv, .jsonl, .parquet); CSV for programs is ``raw``."""
         path = Path(path)
         found = self._client.request(
-            "GET", f"{self._path}/export", params={"format": path.suffix.lower().lstrip("."), "which": which}
+            "GET",
+            f"{self._path}/export",
+            params={"format": path.suffix.lower().lstrip("."), "which": which, "raw": raw},
         )
         path.write_bytes(found.content)
 

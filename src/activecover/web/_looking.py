@@ -185,12 +185,16 @@ def export(
     one: One,
     format: Literal["csv", "jsonl", "parquet"] = "csv",
     which: Literal["labelled", "positive", "all"] = "labelled",
+    raw: bool = False,
 ) -> FileResponse:
-    """The labels as a file: who gave them, when, and why each item was asked for."""
+    """The labels as a file: who gave them, when, and why each item was asked for.
+
+    In CSV an apostrophe stands before text that a spreadsheet would take for a formula, unless ``raw``.
+    """
     today = datetime.date.today().isoformat()
     return sent_file(
         desk,
-        lambda path: export_labels(one.campaign, path, which, blind=one.campaign.blind),
+        lambda path: export_labels(one.campaign, path, which, blind=one.campaign.blind, raw=raw),
         f"{one.name}-{today}.{format}",
         _EXPORTS[format],
     )
