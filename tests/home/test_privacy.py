@@ -265,7 +265,7 @@ def test_a_crash_before_the_erasure_is_made_up_for(make_home, event):
         # As if the process ended here: what will be done is written down, and not done.
         campaign.record([{"event": event, "id": name}])
         campaign._erase = None
-        campaign._forget_at_the_end = lambda: None
+        campaign._forget_at_the_end = lambda _: None
     assert not home.pool_folder("one").load().withdrawn.any()
     home.open("one").close()
     assert home.pool_folder("one").load().withdrawn.sum() == 1

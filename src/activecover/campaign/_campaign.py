@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from activecover.campaign._foreseeing import Foreseeing
-from activecover.campaign._forgetting import Forgetting
+from activecover.campaign._forgetting import UNDO_WINDOW, Forgetting
 from activecover.campaign._mixer import check_share
 from activecover.campaign._opening import Opening, encode_outside, promise_of, settings_of
 from activecover.campaign._reading import Reading
@@ -146,10 +146,14 @@ class Campaign(Opening, Foreseeing, Reading, Forgetting):
             self.log.close()
             raise
 
-    def close(self) -> None:
-        """Let go of the log, and of the learner."""
+    def close(self, *, window: int | None = UNDO_WINDOW) -> None:
+        """Let go of the log, and of the learner.
+
+        A campaign that forgets forgets what was decided before the last ``window`` decisions: with 0 all of it, so that
+        nothing can be undone any more, and with None nothing.
+        """
         if not self._closing.is_set():
-            self._forget_at_the_end()
+            self._forget_at_the_end(window)
         self._closing.set()
         if self._server is not None:
             self._server.join()

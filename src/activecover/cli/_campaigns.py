@@ -13,7 +13,7 @@ import typer
 from rich.panel import Panel
 from rich.text import Text
 
-from activecover.campaign import Campaign, Item
+from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.cli import _options as options
 from activecover.cli._show import cell, err, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
@@ -402,12 +402,30 @@ def confirm(name: Name, ids: Ids, by: By = "me", home: HomeFolder = None, store:
     return 0
 
 
-def forget(name: Name, home: HomeFolder = None, store: StoreUrl = None) -> int:
+def forget(
+    name: Name,
+    now: Annotated[
+        bool, typer.Option("--now", help="Also the last decisions: they can no longer be undone then.")
+    ] = False,
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
     """Overwrite what turned out negative and can no longer be undone."""
     with Home(home, store) as place:
-        gone = place.forget(name)
+        gone = place.forget(name, window=0 if now else UNDO_WINDOW)
+        with place.open(name) as campaign:
+            kept = campaign.forgetting(0 if now else UNDO_WINDOW).kept
     out().print(Text(f"{len(gone)} negatives forgotten"))
+    _say_kept(name, kept)
     return 0
+
+
+def _say_kept(name: str, kept: dict[str, list[str]]) -> None:
+    """What is not forgotten yet, and why."""
+    for why, items in kept.items():
+        out().print(Text(f"{len(items)} kept, {why}: {', '.join(items[:10])}{', …' if items[10:] else ''}"))
+        if "can be undone" in why:
+            out().print(Text(f"activecover forget {shlex.quote(name)} --now forgets these too"))
 
 
 def privacy(
@@ -422,16 +440,20 @@ def privacy(
     store: StoreUrl = None,
     json: options.Json = False,
 ) -> int:
-    """Prove that nothing is left of the negatives that were forgotten."""
+    """Check that final negatives are forgotten and nothing of them is left; 1 where that is not so."""
     with Home(home, store) as place:
         report = privacy_check(place, name, [marker.encode() for marker in markers or []], also or [])
     if json:
-        print_json({"forgotten": report.forgotten, "negatives": report.negatives, "found": report.found})
+        print_json(report.as_dict())
     else:
         out().print(Text(f"{report.forgotten} of {report.negatives} negatives are forgotten"))
         out().print(Text(f"looked at {report.files} files, {report.bytes:,} bytes: {len(report.found)} remains found"))
         for line in report.found:
-            out().print(Text(line))
+            out().print(Text(line), soft_wrap=True)
+        if report.due:
+            out().print(Text(f"{len(report.due)} are final and not forgotten: activecover forget {shlex.quote(name)}"))
+        _say_kept(name, report.kept)
+        out().print(Text("clean" if report.clean else "NOT CLEAN"))
     return 0 if report.clean else 1
 
 

@@ -1,72 +1,122 @@
-"""Proof that what was to be forgotten is gone."""
+"""Whether what was to be forgotten is gone."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from activecover.errors import InputError
 from activecover.home._home import Home
+from activecover.home._layout import Place, named, places
+from activecover.home._searching import Search
+from activecover.pool import Pool
 
-_BLOCK = 1 << 22
+#: Two pools with so large a share of their ids in common, and the same columns, are of the same data.
+_SAME_DATA = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class PrivacyReport:
-    """What was looked for, and where it was found."""
+    """What is forgotten and what is not, what was looked at, and what was found.
+
+    Attributes
+    ----------
+    forgotten, negatives : int
+        How many items were forgotten, of how many negatives.
+    files, bytes : int
+        What was looked at.
+    found : list of str
+        What is left of forgotten items, or may be, a line each.
+    due : list of str
+        Negatives that are final and not forgotten.
+    kept : dict
+        Items that are not final yet, by the reason.
+    """
 
     forgotten: int
     negatives: int
     files: int
     bytes: int
     found: list[str]
+    due: list[str] = field(default_factory=list)
+    kept: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def clean(self) -> bool:
-        """Whether every negative is forgotten and nothing of one was found."""
-        return not self.found
+        """Whether every final negative is forgotten and nothing of one was found."""
+        return not self.found and not self.due
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {"clean": self.clean, **asdict(self)}
 
 
 def privacy_check(home: Home, name: str, markers: Sequence[bytes] = (), also: Sequence[Path] = ()) -> PrivacyReport:
-    """Look at a campaign's own files and the store for anything that is left of its forgotten negatives.
+    """Look at all files of a home for anything that is left of a campaign's forgotten negatives.
 
-    The rows themselves must be empty: vectors without a value, contents without a letter. ``markers``
-    (bytes that the forgotten items are known to have held) are searched for in the raw bytes of every
-    file, write-ahead logs included, and of the files and folders given ``also`` (exports, logs, the data of a
-    database server). Archives are looked into.
+    Their rows must be empty: vectors without a value, contents without a letter. Every file below the home must
+    belong to a campaign: an upload, a temporary file or a file that somebody has put there may hold what was forgotten.
+    No other campaign may hold the same items. ``markers`` (bytes that the forgotten items are known to have held)
+    are searched for in the raw bytes of every file, write-ahead logs included, and of the files and folders given
+    ``also`` (exports, logs, the data of a database server). Zip, gzip, npz and Parquet files are looked into.
     """
     about = home.store.about(name)
     if not about.get("own"):
         raise InputError(f"{name}: was not made with forget_negatives; there is nothing to prove")
-    found = []
-    with home.open(name) as campaign:
-        forgotten = campaign.forgotten()
-        negatives = [item for item, label in campaign.labels().items() if not label]
-        pool = campaign.pool
-        for item in forgotten:
-            row = pool.row(item)
-            if not pool.withdrawn[row]:
-                found.append(f"item {item}: its row is not marked as erased")
-            elif any(str(value or "").strip("\0 ") for value in pool.content(row).values()):
-                found.append(f"item {item}: its content is still there")
-            elif not _is_empty(pool.take([row])):
-                found.append(f"item {item}: its vector is still there")
+    campaign = home.open(name)
+    try:
+        stands = campaign.forgetting()
+        negatives = sum(not label for label in campaign.labels().values())
+        found = [
+            *_left_in_rows(campaign.pool, stands.forgotten),
+            *_held_elsewhere(home, name, campaign.pool, stands.forgotten),
+        ]
+    finally:
+        # To look is not to forget.
+        campaign.close(window=None)
+    search = Search(markers)
+    found += [f"the store: {marker!r}" for marker in search.texts(home.store.values() if markers else ())]
     size = count = 0
-    for path in (*_files(home, name), *_inside(also)):
+    for place in (*places(home), *(Place(path, None) for path in _inside(also))):
         try:
-            held, length = _search(path, markers), path.stat().st_size
+            held, length = search.file(place.path), place.path.stat().st_size
         except FileNotFoundError:
             # A database server at work drops files of its own (pg_internal.init); what is gone holds nothing.
             continue
         count += 1
         size += length
-        found += [f"{path.name}: {marker!r}" for marker in held]
-    return PrivacyReport(len(forgotten), len(negatives), count, size, found)
+        found += [place.wrong] if place.wrong is not None else []
+        found += [f"{named(home, place.path)}: {marker!r}" for marker in held]
+    return PrivacyReport(len(stands.forgotten), negatives, count, size, found, stands.final, stands.kept)
+
+
+def _left_in_rows(pool: Pool, forgotten: Sequence[str]) -> Iterator[str]:
+    for item in forgotten:
+        row = pool.row(item)
+        if not pool.withdrawn[row]:
+            yield f"item {item}: its row is not marked as erased"
+        elif any(str(value or "").strip("\0 ") for value in pool.content(row).values()):
+            yield f"item {item}: its content is still there"
+        elif not _is_empty(pool.take([row])):
+            yield f"item {item}: its vector is still there"
+
+
+def _held_elsewhere(home: Home, name: str, pool: Pool, forgotten: Sequence[str]) -> Iterator[str]:
+    """Campaigns on the same data that have forgotten items in full."""
+    ids = set(pool.ids)
+    for other in home.names():
+        theirs = home.pool_folder(other).load() if other != name and forgotten else None
+        if theirs is None or list(theirs.contents) != list(pool.contents):
+            continue
+        if len(ids.intersection(theirs.ids)) >= _SAME_DATA * len(ids):
+            known = set(theirs.ids)
+            held = [item for item in forgotten if item in known and not theirs.withdrawn[theirs.row(item)]]
+            if held:
+                yield f"campaign {other}: still has {len(held)} of the forgotten items ({', '.join(held[:3])}{', …' if held[3:] else ''})"
 
 
 def _is_empty(vectors: Any) -> bool:
@@ -75,41 +125,8 @@ def _is_empty(vectors: Any) -> bool:
     return bool(np.isnan(values).all() if values.dtype.kind == "f" else not values.any())
 
 
-def _inside(places: Sequence[Path]) -> Iterator[Path]:
-    for place in places:
+def _inside(also: Sequence[Path]) -> Iterator[Path]:
+    for place in also:
         if not place.exists():
             raise InputError(f"{place}: no such file or folder")
         yield from (path for path in sorted(place.rglob("*")) if path.is_file()) if place.is_dir() else [place]
-
-
-def _files(home: Home, name: str) -> Iterator[Path]:
-    """The campaign's own files, and all of the store's."""
-    folder = home.folder / home.store.about(name)["pool"]
-    yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
-    if home.store.path is not None:
-        yield from sorted(home.store.path.parent.glob(f"{home.store.path.name}*"))
-
-
-def _search(path: Path, markers: Sequence[bytes]) -> list[bytes]:
-    """Which markers a file holds, also across the ends of blocks."""
-    if not markers:
-        return []
-    left = set(markers)
-    with path.open("rb") as file:
-        _look_for(left, file)
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                with archive.open(name) as file:
-                    _look_for(left, file)
-    return sorted(set(markers) - left)
-
-
-def _look_for(left: set[bytes], file: IO[bytes]) -> None:
-    """Take away the markers that a file holds."""
-    tail = b""
-    longest = max(map(len, left), default=0)
-    while left and (block := file.read(_BLOCK)):
-        text = tail + block
-        left -= {marker for marker in left if marker in text}
-        tail = text[-longest:]

@@ -21,7 +21,7 @@ from activecover.store._anchor import Anchor
 from activecover.store._chain import START
 from activecover.store._local import check_local, lock_file
 from activecover.store._log import Event
-from activecover.store._schema import campaigns, events, prepare, ready, revision, wanted
+from activecover.store._schema import campaigns, events, metadata, prepare, ready, revision, wanted
 from activecover.store._sealed import (
     REMEDY,
     check_end,
@@ -149,6 +149,13 @@ class SqlStore:
                 if self.anchor is not None:
                     # Before the commit: a campaign that is there and not anchored is fine, the reverse is a loss.
                     self.anchor.forget(number)
+
+    def values(self) -> Iterator[str | bytes]:
+        """Every text that the store holds, of all campaigns."""
+        with _clearly(self), self._engine.connect() as connection:
+            for table in metadata.sorted_tables:
+                rows = connection.execution_options(yield_per=1000).execute(sa.select(table))
+                yield from (value for row in rows for value in row if isinstance(value, str | bytes))
 
     def close(self) -> None:
         """Let go of connections and locks."""

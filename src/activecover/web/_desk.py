@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 import threading
-import time
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from activecover.campaign import Campaign, Item
+from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.errors import InputError, StoreError
-from activecover.files import open_private, private_folder
+from activecover.files import open_private
 from activecover.home import Home
 from activecover.intake import choose_embedding, is_picture, read_table
 from activecover.intake._table import as_text
@@ -24,6 +22,7 @@ from activecover.web._problems import DISK_FULL, Problem, missing
 from activecover.web._promises import Promises
 from activecover.web._reader import Reader
 from activecover.web._show import LARGEST_TEMPLATE, Showcase
+from activecover.web._uploads import Uploads
 
 #: An item that a person has not answered after half an hour goes to someone else.
 DEFAULT_LEASE = 1800.0
@@ -31,7 +30,6 @@ _SUFFIXES = {
     ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".jsonl", ".ndjson", ".npy", ".npz", ".ris", ".nbib", ".zip",
 }  # fmt: skip
 _UPLOAD = re.compile(r"[0-9a-f]{32}\.[a-z]{2,8}")
-_OLD = 24 * 3600.0
 #: Columns that are probably ids, and labels that are known: both can be chosen otherwise.
 _ID = re.compile(r"^(id|key|uid|.*[_ ]id)$", re.IGNORECASE)
 _LABEL = re.compile(r"^(label.*|class|target|included|y)$", re.IGNORECASE)
@@ -96,7 +94,7 @@ class Desk:
         self._lock = threading.Lock()
         self._open: dict[str, Open] = {}
         self._locks: dict[str, threading.Lock] = {}
-        self._uploads = home.folder / ".uploads"
+        self._uploads = Uploads(home.folder / ".uploads")
         self._closed = False
 
     # -- campaigns -------------------------------------------------------------------------------
@@ -142,7 +140,7 @@ class Desk:
         with _without(path):
             campaign = self.home.new(name, path, **how)
         campaign.close()
-        path.unlink(missing_ok=True)
+        self._uploads.drop(path, copies=bool(how.get("forget_negatives")))
         added = {"template": template, "request": request}
         self.home.store.set_about(name, {**self.home.store.about(name), **added})
         return self.get(name)
@@ -162,6 +160,10 @@ class Desk:
         self.let_go(name)
         self.home.remove(name)
 
+    def forget(self, name: str, *, now: bool) -> list[str]:
+        """Forget the final negatives of a campaign; with ``now``, all decisions are final."""
+        return self.get(name).campaign.forget(0 if now else UNDO_WINDOW)
+
     def let_go(self, name: str) -> None:
         """Close a campaign if it is open."""
         with self._lock:
@@ -176,6 +178,7 @@ class Desk:
             opened, self._open = list(self._open.values()), {}
         for found in opened:
             found.campaign.close()
+        self._uploads.close()
         self.home.close()
 
     def adopt(self, name: str, campaign: Campaign, template: str | None = None) -> Open:
@@ -195,11 +198,9 @@ class Desk:
         suffix = PurePath(name.replace("\\", "/")).suffix.lower()
         if suffix not in _SUFFIXES:
             raise InputError(f"{name!r}: unknown kind of file; give one of {', '.join(sorted(_SUFFIXES))}")
-        private_folder(self._uploads)
-        self._sweep()
-        if expected > shutil.disk_usage(self._uploads).free:
+        if expected > shutil.disk_usage(self._uploads.folder).free:
             raise Problem(DISK_FULL, 507, "full")
-        path = self._uploads / f"{secrets.token_hex(16)}{suffix}"
+        path = self._uploads.fresh(suffix)
         size = 0
         try:
             with os.fdopen(open_private(path), "wb") as file:
@@ -236,27 +237,26 @@ class Desk:
 
     def _upload_path(self, upload: str) -> Path:
         # The names are ours: nothing else can be one, and no path can be made of it.
-        path = self._uploads / upload
+        path = self._uploads.folder / upload
         if not _UPLOAD.fullmatch(upload) or not path.is_file():
             raise missing("there is no such upload: send the file again")
+        self._uploads.used(path)
         if path.suffix in (".zip", ".npz"):
             _check_unpacked(path)
         return path
 
-    def _sweep(self) -> None:
-        for path in self._uploads.iterdir():
-            if path.stat().st_mtime < time.time() - _OLD:
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    def drop_upload(self, upload: str) -> None:
+        """Erase a file that is not going to be used."""
+        if _UPLOAD.fullmatch(upload):
+            self._uploads.drop(self._uploads.folder / upload)
 
     def workspace(self) -> Path:
         """A folder for files that are made to be sent; the caller removes it."""
-        folder = self.home.folder / ".uploads" / f"out-{secrets.token_hex(8)}"
-        return private_folder(folder)
+        return self._uploads.workspace()
 
-    @staticmethod
-    def discard(folder: Path) -> None:
+    def discard(self, folder: Path) -> None:
         """Remove such a folder."""
-        shutil.rmtree(folder, ignore_errors=True)
+        self._uploads.discard(folder)
 
 
 def _preview(value: Any) -> str:

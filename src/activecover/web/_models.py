@@ -111,6 +111,21 @@ class RestoreBody(_Body):
     name: Annotated[str | None, Field(max_length=100)] = None
 
 
+class ForgetBody(_Body):
+    """What to forget; with ``now`` also the last decisions, which can then no longer be undone."""
+
+    now: bool = False
+
+
+class Forgetting(BaseModel):
+    """What a campaign has forgotten, what it could forget now, and what it keeps, by the reason."""
+
+    forgets: bool
+    forgotten: int
+    final: list[str]
+    kept: dict[str, list[str]]
+
+
 class TemplateBody(_Body):
     """How items are shown: HTML with ``{{ column }}``; none for the page's own way."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 
 from activecover.errors import InputError
-from activecover.home import archive, restore
+from activecover.home import archive, privacy_check, restore
 from activecover.learners import LEARNERS
 from activecover.stopping import RULES, parse_guarantee, valid_rules
 from activecover.web import _models as models
@@ -39,6 +40,25 @@ def remove_campaign(
         raise InputError(f"to remove {name!r}, confirm it by its name")
     desk.remove(name)
     return models.Removed(removed=name)
+
+
+@router.get("/campaigns/{name}/forgetting", tags=["campaigns"])
+def forgetting(one: One) -> models.Forgetting:
+    """How many negatives are forgotten, and which are not, and why."""
+    return _forgetting(one)
+
+
+@router.post("/campaigns/{name}/forget", tags=["campaigns"])
+def forget(desk: TheDesk, one: One, body: models.ForgetBody) -> models.Forgetting:
+    """Overwrite negatives that are final; they can no longer be undone."""
+    desk.forget(one.name, now=body.now)
+    return _forgetting(one)
+
+
+@router.get("/campaigns/{name}/privacy", tags=["campaigns"])
+def privacy(desk: TheDesk, one: One) -> dict[str, Any]:
+    """Whether anything is left of what was forgotten, in all files of the home."""
+    return privacy_check(desk.home, one.name).as_dict()
 
 
 @router.get("/campaigns/{name}/archive", tags=["campaigns"], response_class=FileResponse)
@@ -76,6 +96,13 @@ async def upload(desk: TheDesk, request: Request, name: Annotated[str, Query(max
     return {"upload": kept, "bytes": size}
 
 
+@router.delete("/uploads/{upload}", tags=["set up"])
+def drop_upload(desk: TheDesk, upload: str) -> models.Removed:
+    """Erase a file that is not going to be used; what is not used for an hour is erased anyway."""
+    desk.drop_upload(upload)
+    return models.Removed(removed=upload)
+
+
 @router.get("/uploads/{upload}/preview", tags=["set up"])
 def preview(desk: TheDesk, upload: str, header: bool = True) -> dict[str, Any]:
     """What a file holds, and what would be made of it."""
@@ -92,6 +119,11 @@ def list_learners() -> list[dict[str, str]]:
 def list_rules() -> list[dict[str, str]]:
     """What can prove how much was found."""
     return [{"name": entry.name, "summary": entry.summary} for entry in RULES if entry.name in valid_rules()]
+
+
+def _forgetting(one: One) -> models.Forgetting:
+    stands = one.campaign.forgetting()
+    return models.Forgetting(**{**dataclasses.asdict(stands), "forgotten": len(stands.forgotten)})
 
 
 @router.put("/campaigns/{name}/template", tags=["set up"])

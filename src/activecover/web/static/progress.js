@@ -1,16 +1,37 @@
 // Progress: what was found for which effort, how much may be left, and who did what.
 import { chart } from "./charts.js";
-import { download, h, notice, number, percent, watch } from "./dom.js";
+import { download, get, h, notice, number, percent, post, watch } from "./dom.js";
 
 const tile = (value, name) => h("div", { class: "sheet tile" }, h("b", {}, value), h("span", {}, name));
 const share = (value) => `${Math.round(100 * value)}%`;
 
-export function show(root, { campaign }) {
+export function show(root, { campaign, role }) {
   const path = `/api/campaigns/${encodeURIComponent(campaign)}`;
   const place = h("div", {}, h("p", { class: "soft" }, "Loading …"));
   const keep = h("button", { class: "small", onclick: () => download(`${path}/certificate`, `${campaign}-certificate.json`).catch((wrong) => notice(wrong.message)) }, "Certificate");
-  root.replaceChildren(h("div", { class: "row spread" }, h("h1", {}, "Progress"), keep), place);
+  const forgetting = h("div");
+  root.replaceChildren(h("div", { class: "row spread" }, h("h1", {}, "Progress"), keep), place, forgetting);
+  if (role === "owner") get(`${path}/forgetting`).then((stands) => stands.forgets && forgetting.replaceChildren(forgotten(path, forgetting, stands))).catch((wrong) => notice(wrong.message));
   return watch(`${path}/progress`, (data) => place.replaceChildren(...draw(data)));
+}
+
+// What is forgotten, what is not yet and why; the last decisions can be forgotten too.
+function forgotten(path, place, { forgotten: gone, final, kept }) {
+  const reasons = Object.entries(kept).map(([why, ids]) => h("li", {}, `${number(ids.length)} kept: ${why}`));
+  const again = async (now) => {
+    if (now && !confirm("The last decisions can then no longer be undone. Forget them too?")) return;
+    try {
+      place.replaceChildren(forgotten(path, place, await post(`${path}/forget`, { now })));
+    } catch (wrong) {
+      notice(wrong.message);
+    }
+  };
+  return h("section", { class: "sheet", "aria-label": "Forgetting" }, h("h2", {}, "Forgetting"),
+    h("p", {}, `${number(gone)} negatives are forgotten, ${number(final.length)} are final and will be.`),
+    reasons.length > 0 && h("ul", { class: "small" }, reasons),
+    h("div", { class: "row" },
+      h("button", { class: "small", disabled: !final.length, onclick: () => again(false) }, "Forget what is final"),
+      h("button", { class: "small", id: "forget-now", onclick: () => again(true) }, "Forget now")));
 }
 
 const narrow = () => innerWidth < 740;

@@ -18,11 +18,20 @@ export function show(root, { go }) {
     if (kind === "drop" && event.dataTransfer.files[0]) take(event.dataTransfer.files[0]);
   });
 
+  // A file that is not going to be used is erased at once.
+  let waiting = null;
+  const discard = () => {
+    if (waiting) fetchFrom(`/api/uploads/${waiting}`, { method: "DELETE" }).catch(() => {});
+    waiting = null;
+  };
+
   async function take(file) {
+    discard();
     drop.classList.add("done");
     rest.replaceChildren(h("p", { class: "soft" }, `Sending ${file.name} …`));
     try {
       const { upload } = await (await fetchFrom(`/api/uploads?name=${encodeURIComponent(file.name)}`, { method: "POST", raw: file })).json();
+      waiting = upload;
       await review(file, upload, true);
     } catch (wrong) {
       rest.replaceChildren();
@@ -102,6 +111,7 @@ export function show(root, { go }) {
       };
       try {
         const made = await post("/api/campaigns", body);
+        waiting = null;
         say(`${made.name} has begun`);
         go("label", made.name);
       } catch (wrong) {
@@ -111,5 +121,5 @@ export function show(root, { go }) {
       }
     }
   }
-  return () => {};
+  return discard;
 }
