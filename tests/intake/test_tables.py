@@ -208,3 +208,22 @@ def test_a_column_that_counts_is_taken_if_it_is_named() -> None:
     assert make_pool(table, columns=["year"]).pool.dimensions == 1
     assert make_pool(table, embed="columns:year,size").pool.columns == ["year", "size"]
     assert make_pool(table, columns=["*"]).pool.columns == ["size"]
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg"])
+def test_no_program_is_started_for_a_file_that_is_called_an_image(tmp_path, monkeypatch, name):
+    pytest.importorskip("PIL", reason="Pillow is not installed")
+    marker, programs = tmp_path / "started", tmp_path / "programs"
+    programs.mkdir()
+    ghostscript = programs / "gs"
+    ghostscript.write_text(f"#!/bin/sh\ntouch '{marker}'\n")
+    ghostscript.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    (folder / name).write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n")
+    table = read_table(folder)
+    assert list(table.column("image")) == [""]
+    with pytest.raises(InputError, match="is no readable image"):
+        make_pool(table)
+    assert not marker.exists()

@@ -40,6 +40,12 @@ def serve(
     upload_limit: Annotated[
         int, typer.Option("--upload-limit", min=1, max=1 << 20, help="Largest file that may be sent, in MB.")
     ] = 4096,
+    memory: Annotated[
+        int | None,
+        typer.Option(
+            "--memory", min=64, max=1 << 24, help="Memory that reading a file may take, in MB; 4096, or half of it all."
+        ),
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Log tracebacks of unexpected errors; they may quote contents of items.")
     ] = False,
@@ -52,7 +58,7 @@ def serve(
     with Home(home, store) as place:
         run(
             place, host=host, port=port, token=token, lease=lease, open_page=open_page, names=names or (),
-            workers=workers, upload_limit=upload_limit, debug=debug,
+            workers=workers, upload_limit=upload_limit, memory=memory, debug=debug,
             say=lambda line: out().print(Text(line), soft_wrap=True),
         )  # fmt: skip
     return 0

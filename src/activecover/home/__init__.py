@@ -2,7 +2,7 @@
 
 from activecover.home._archive import archive, restore
 from activecover.home._exchange import export_labels, read_answers
-from activecover.home._home import Home, default_folder
+from activecover.home._home import Home, default_folder, embedding_for
 from activecover.home._people import ROLES, People, Person, Role
 from activecover.home._privacy import PrivacyReport, privacy_check
 from activecover.home._verify import opened_archive, read_certificate, verify_with_archive, verify_with_campaign
@@ -18,6 +18,7 @@ __all__ = [
     "Withdrawal",
     "archive",
     "default_folder",
+    "embedding_for",
     "export_labels",
     "opened_archive",
     "privacy_check",

@@ -151,7 +151,7 @@ class Home:
         promise, insure = _promise(certify, rule), check_share(insure)
         with WorkFolder(self.folder, "intake") as work:
             made = self._take_in(
-                source, work, embed=_embedding_for(embed, learner, forget_negatives), columns=columns, id_column=id_column, label_column=label_column,
+                source, work, embed=embedding_for(embed, learner, forget_negatives), columns=columns, id_column=id_column, label_column=label_column,
                 show=show, metric=metric, header=header,
             )  # fmt: skip
             if duplicates is not False:
@@ -327,7 +327,7 @@ def _duplicates(made: Intake | Pool, given: bool | float, same: Sequence[str] | 
     return Duplicates(tuple(same), not fingerprints, None if isinstance(given, bool) else float(given))
 
 
-def _embedding_for(embed: str, learner: str | None, forgets: bool) -> str:
+def embedding_for(embed: str, learner: str | None, forgets: bool) -> str:
     """What ``auto`` means for a learner: words as they are serve those that learn from all labels."""
     learns_from_all = not forgets and (learner is None or LEARNERS[learner].negatives == "all")
     return embed if embed != "auto" or learns_from_all else "auto:dense"

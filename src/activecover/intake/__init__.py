@@ -2,8 +2,10 @@
 
 from activecover.intake._base import Embedding
 from activecover.intake._catalogue import EMBEDDINGS, Choice, choose_embedding, load_embedding, make_embedding
+from activecover.intake._claims import TooLarge, check_unpacked
 from activecover.intake._columns import ScaledColumns
-from activecover.intake._images import ImageFiles, is_picture, picture_bytes
+from activecover.intake._confined import Busy, ConfinedIntake, DiskFull, default_memory
+from activecover.intake._images import ImageFiles, is_picture, open_picture, picture_bytes
 from activecover.intake._pixels import ImageEmbedding
 from activecover.intake._pool import Intake, Recipe, Rows, make_pool
 from activecover.intake._read import read_table
@@ -18,7 +20,10 @@ __all__ = [
     "EMBEDDINGS",
     "FORMATS",
     "BroughtVectors",
+    "Busy",
     "Choice",
+    "ConfinedIntake",
+    "DiskFull",
     "Embedding",
     "ImageEmbedding",
     "ImageFiles",
@@ -32,11 +37,15 @@ __all__ = [
     "Table",
     "TextEmbedding",
     "TfidfEmbedding",
+    "TooLarge",
+    "check_unpacked",
     "choose_embedding",
+    "default_memory",
     "is_picture",
     "load_embedding",
     "make_embedding",
     "make_pool",
+    "open_picture",
     "picture_bytes",
     "read_references",
     "read_table",

@@ -22,6 +22,10 @@ _LARGEST_FILE = 1 << 28
 #: What is kept of an image to show it: more is not seen on a page.
 _SHOWN_SIDE = 640
 _PICTURE = "data:image/"
+#: What a file may be, whatever it is called. For some other kinds Pillow would start programs.
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+#: Images of more pixels are not decoded: they would fill the memory.
+LARGEST_PICTURE = 64_000_000
 
 
 class ImageFiles:
@@ -63,7 +67,7 @@ class ImageFiles:
         """One image as ``side`` x ``side`` x 3 values from 0 to 1, whatever its size and colours."""
         image: Any = require("PIL.Image", extra="images", purpose="images")
         try:
-            with image.open(io.BytesIO(self.read(row))) as opened:
+            with open_picture(self.read(row), side) as opened:
                 small = opened.convert("RGB").resize((side, side), image.Resampling.BILINEAR)
         except InputError:
             raise
@@ -115,12 +119,30 @@ def picture_bytes(value: str) -> bytes:
         return b""
 
 
+def open_picture(data: bytes, side: int, most: int = LARGEST_PICTURE) -> Any:
+    """An image of a kind that is known, opened by Pillow and not decoded yet.
+
+    One of more than ``most`` pixels is refused, unless it is a JPEG that can be decoded at a smaller size, which is at
+    least ``side`` pixels wide and high.
+    """
+    image: Any = require("PIL.Image", extra="images", purpose="images")
+    opened = image.open(io.BytesIO(data), formats=_FORMATS)
+    width, height = opened.size
+    if width * height > most:
+        if width * height <= 4 * most:
+            opened.draft("RGB", (side, side))
+        if opened.width * opened.height > most:
+            opened.close()
+            raise ValueError(f"{width:,} x {height:,} pixels; {most:,} at most")
+    return opened
+
+
 def picture_of(data: bytes) -> str:
     """An image file as text that a column can hold: drawn anew, and small."""
-    image: Any = require("PIL.Image", extra="images", purpose="images")
+    require("PIL.Image", extra="images", purpose="images")
     made = io.BytesIO()
     try:
-        with image.open(io.BytesIO(data)) as opened:
+        with open_picture(data, _SHOWN_SIDE) as opened:
             opened.thumbnail((_SHOWN_SIDE, _SHOWN_SIDE))
             small = opened.width * opened.height <= 64 * 64
             kind = "PNG" if small or opened.mode in ("1", "P", "RGBA", "LA") else "JPEG"

@@ -91,10 +91,11 @@ class ImageEmbedding(Embedding):
         if self.network is not None:
             self.digest_ = hashlib.sha256(_network_bytes(self.network)).hexdigest()
             return
-        from sklearn.utils.extmath import randomized_svd
-
         chosen = np.random.default_rng(self.seed).permutation(len(table))[:_MOST_FITTED]
         points = self._pixels(table, np.sort(chosen)).reshape(len(chosen), -1).astype(np.float64)
+        # Not before the pixels are there: images that cannot be read are said at once.
+        from sklearn.utils.extmath import randomized_svd
+
         self.mean_ = points.mean(axis=0)
         count = max(1, min(self.dimensions, len(points) - 1))
         with threadpool_limits(1, "blas"):

@@ -169,7 +169,7 @@ def make_pool(
     shown = list(show) if show is not None else _shown(table, embedding, label_column)
     recipe = Recipe(embedding, metric or embedding.metric, id_column, label_column, shown)
     rows = recipe.read(table, np.empty if vectors_file is None else _in_file(Path(vectors_file)))
-    if vectors_file is not None and isinstance(rows.vectors, np.memmap):
+    if vectors_file is not None and isinstance(rows.vectors, np.memmap) and Path(vectors_file).exists():
         # Written through one map and read through another: the first is let go before, not to hold all twice.
         rows.vectors.flush()
         rows = replace(rows, vectors=None)

@@ -26,6 +26,8 @@ _DELIMITED = frozenset({".csv", ".tsv", ".txt"})
 #: Tables of old collections: columns are set apart by blanks where there is no better sign.
 _BLANKS = frozenset({".data", ".dat"})
 _LONGEST_FIELD = 1 << 27
+#: A table of records may have so many cells, or so many for each value in it: more are made by names that never recur.
+_SURELY_FINE, _MOST_EMPTY = 1 << 24, 100
 
 
 def read_table(path: str | Path, *, header: bool = True) -> Table:
@@ -160,18 +162,27 @@ def _long_fields() -> Iterator[None]:
 def _json_table(path: Path) -> Table:
     records: list[dict[str, Any]] = []
     names: dict[str, None] = {}
+    values = 0
     with path.open(encoding="utf-8-sig") as file:
         for line, text in enumerate(file, 1):
             if not text.strip():
                 continue
             try:
                 record = json.loads(text)
+            except RecursionError as wrong:
+                raise InputError(f"{path} line {line}: not readable, it is nested too deeply") from wrong
             except ValueError as wrong:
                 raise InputError(f"{path} line {line}: not JSON ({wrong})") from wrong
             if not isinstance(record, dict):
                 raise InputError(f"{path} line {line}: not an object; give one {{...}} per line")
             records.append(record)
             names.update(dict.fromkeys(record))
+            values += len(record)
+            if len(names) * len(records) > max(_SURELY_FINE, _MOST_EMPTY * values):
+                raise InputError(
+                    f"{path} line {line}: {len(names):,} different names in {len(records):,} rows; "
+                    "give all rows the same"
+                )
     if not records:
         raise InputError(f"{path}: the file is empty")
     columns = {name: _json_column(path, name, [record.get(name) for record in records]) for name in names}

@@ -30,6 +30,7 @@ def make_app(
     hosts: set[str] | None = None,
     lease: float | None = None,
     largest_upload: int = LARGEST_UPLOAD,
+    memory: int | None = None,
 ) -> Guard:
     """The ASGI app for the campaigns of a home.
 
@@ -48,8 +49,10 @@ def make_app(
         Seconds after which an unanswered item goes back, for campaigns that do not say; half an hour by default.
     largest_upload : int
         Bytes that a file may have.
+    memory : int, optional
+        MB that reading an uploaded file may take.
     """
-    desk, metrics = Desk(home, lease or DEFAULT_LEASE), Metrics()
+    desk, metrics = Desk(home, lease or DEFAULT_LEASE, memory), Metrics()
     access = Access(People(home.folder), None if token is None else hash_of(token), required=required)
 
     @asynccontextmanager

@@ -6,17 +6,15 @@ import os
 import re
 import shutil
 import threading
-import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path, PurePath
 from typing import Any
 
 from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.errors import InputError, StoreError
-from activecover.files import open_private
-from activecover.home import Home
-from activecover.intake import choose_embedding, is_picture, read_table
-from activecover.intake._table import as_text
+from activecover.files import WorkFolder, open_private
+from activecover.home import Home, embedding_for
+from activecover.intake import Busy, ConfinedIntake, DiskFull, TooLarge, check_unpacked
 from activecover.web._map import PoolMap, Way
 from activecover.web._problems import DISK_FULL, Problem, missing
 from activecover.web._promises import Promises
@@ -30,13 +28,8 @@ _SUFFIXES = {
     ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".jsonl", ".ndjson", ".npy", ".npz", ".ris", ".nbib", ".zip",
 }  # fmt: skip
 _UPLOAD = re.compile(r"[0-9a-f]{32}\.[a-z]{2,8}")
-#: Columns that are probably ids, and labels that are known: both can be chosen otherwise.
-_ID = re.compile(r"^(id|key|uid|.*[_ ]id)$", re.IGNORECASE)
-_LABEL = re.compile(r"^(label.*|class|target|included|y)$", re.IGNORECASE)
-_PREVIEWED = 8
-_LONGEST_PREVIEW = 400
-#: A file may unpack to so many bytes, or to so many times its size; what is beyond was made to fill a disk.
-_SURELY_FINE, _MOST_PACKED = 1 << 28, 100
+#: What a file is taken in by; the rest of what a new campaign is told is about the campaign.
+_INTAKE = ("columns", "id_column", "label_column", "show", "metric", "header")
 
 
 class Open:
@@ -86,9 +79,11 @@ class Desk:
         Where they live.
     lease : float
         Seconds after which an unanswered item goes back, for campaigns that do not say.
+    memory : int, optional
+        MB that reading an uploaded file may take.
     """
 
-    def __init__(self, home: Home, lease: float = DEFAULT_LEASE) -> None:
+    def __init__(self, home: Home, lease: float = DEFAULT_LEASE, memory: int | None = None) -> None:
         self.home = home
         self._lease = lease
         self._lock = threading.Lock()
@@ -96,6 +91,7 @@ class Desk:
         self._locks: dict[str, threading.Lock] = {}
         self._uploads = Uploads(home.folder / ".uploads")
         self._closed = False
+        self._intake = ConfinedIntake(memory)
 
     # -- campaigns -------------------------------------------------------------------------------
 
@@ -137,8 +133,10 @@ class Desk:
             raise Problem(f"there is a campaign {name!r} already; choose another name", 409, "taken")
         _check_template(template)
         path = self._upload_path(upload)
-        with _without(path):
-            campaign = self.home.new(name, path, **how)
+        with _without(path), self._work() as work:
+            embed = embedding_for(how["embed"], how["learner"], how["forget_negatives"])
+            made = self._intake.take_in(path, work, **{part: how.pop(part) for part in _INTAKE}, embed=embed)
+            campaign = self.home.new(name, made, **how)
         campaign.close()
         self._uploads.drop(path, copies=bool(how.get("forget_negatives")))
         added = {"template": template, "request": request}
@@ -175,6 +173,8 @@ class Desk:
         """Close all of them."""
         with self._lock:
             self._closed = True
+        self._intake.close()
+        with self._lock:
             opened, self._open = list(self._open.values()), {}
         for found in opened:
             found.campaign.close()
@@ -200,6 +200,7 @@ class Desk:
             raise InputError(f"{name!r}: unknown kind of file; give one of {', '.join(sorted(_SUFFIXES))}")
         if expected > shutil.disk_usage(self._uploads.folder).free:
             raise Problem(DISK_FULL, 507, "full")
+        self._intake.warm_up()
         path = self._uploads.fresh(suffix)
         size = 0
         try:
@@ -218,18 +219,8 @@ class Desk:
     def preview(self, upload: str, header: bool = True) -> dict[str, Any]:
         """What an uploaded file holds, and what would be made of it."""
         path = self._upload_path(upload)
-        with _without(path):
-            table = read_table(path, header=header)
-            choice = choose_embedding(table)
-            names = [name for name in table.names if not table.width(name)]
-            columns = {name: [_preview(value) for value in table.column(name)[:_PREVIEWED]] for name in names}
-        names_rows = names[0] if names and _ID.search(names[0]) else None
-        label = next((name for name in names if _LABEL.search(name)), None)
-        return {
-            "rows": len(table), "columns": names, "first": columns, "embed": choice.name,
-            "embed_columns": choice.columns or [], "reason": choice.reason.replace(str(path), "the file"),
-            "id_column": names_rows, "label_column": label, "images": table.images is not None,
-        }  # fmt: skip
+        with _without(path), self._work() as work:
+            return self._intake.preview(path, work, header=header)
 
     def taken_in(self, upload: str) -> Path:
         """The file of an upload."""
@@ -241,8 +232,9 @@ class Desk:
         if not _UPLOAD.fullmatch(upload) or not path.is_file():
             raise missing("there is no such upload: send the file again")
         self._uploads.used(path)
-        if path.suffix in (".zip", ".npz"):
-            _check_unpacked(path)
+        if path.suffix == ".zip":
+            with _without(path):
+                check_unpacked(path)
         return path
 
     def drop_upload(self, upload: str) -> None:
@@ -254,25 +246,13 @@ class Desk:
         """A folder for files that are made to be sent; the caller removes it."""
         return self._uploads.workspace()
 
+    def _work(self) -> WorkFolder:
+        """A folder for what is made of a file, swept if this process dies meanwhile."""
+        return WorkFolder(self.home.folder, "intake")
+
     def discard(self, folder: Path) -> None:
         """Remove such a folder."""
         self._uploads.discard(folder)
-
-
-def _preview(value: Any) -> str:
-    text = as_text(value)
-    return text if is_picture(text) else text[:_LONGEST_PREVIEW]
-
-
-def _check_unpacked(path: Path) -> None:
-    """Refuse a small file that becomes a huge one."""
-    try:
-        with zipfile.ZipFile(path) as packed:
-            size = sum(part.file_size for part in packed.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError) as wrong:
-        raise InputError(f"the file is not a whole zip file ({wrong})") from wrong
-    if size > max(_SURELY_FINE, _MOST_PACKED * path.stat().st_size):
-        raise Problem(f"the file unpacks to {size:,} bytes, far more than it has: too large", 413)
 
 
 class _without:
@@ -285,6 +265,12 @@ class _without:
         return
 
     def __exit__(self, kind: Any, wrong: BaseException | None, _: object) -> None:
+        if isinstance(wrong, TooLarge):
+            raise Problem(str(wrong).replace(str(self._path), "the file"), 413) from wrong
+        if isinstance(wrong, DiskFull):
+            raise Problem(DISK_FULL, 507, "full") from wrong
+        if isinstance(wrong, Busy):
+            raise Problem(str(wrong), 503, "busy") from wrong
         if isinstance(wrong, InputError) and not isinstance(wrong, Problem) and str(self._path) in str(wrong):
             raise InputError(str(wrong).replace(str(self._path), "the file")) from wrong
 

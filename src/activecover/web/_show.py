@@ -7,13 +7,14 @@ import importlib
 import io
 import math
 import re
+import threading
 from typing import Any
 from urllib.parse import quote
 
 from activecover.campaign import Campaign, Item
 from activecover.errors import InputError
 from activecover.extras import require
-from activecover.intake import is_picture, picture_bytes
+from activecover.intake import is_picture, open_picture, picture_bytes
 from activecover.pool import Pool
 
 _WORD = re.compile(r"[^\W\d_][\w'-]{2,}")
@@ -22,6 +23,11 @@ _LONG = 60
 _SAMPLED = 200
 _MOST_TERMS = 40
 LARGEST_TEMPLATE = 1 << 18
+_SHOWN_SIDE = 1024
+#: Decoded in the server itself, so less than intake takes, and not many at the same time.
+_LARGEST_PICTURE, _LARGEST_FILE = 32_000_000, 1 << 25
+_DECODING = threading.BoundedSemaphore(2)
+_LONGEST_SMILES = 5000
 
 
 class Showcase:
@@ -153,7 +159,7 @@ def render(template: str, content: dict[str, Any]) -> str:
 
 def draw_molecule(smiles: str) -> str | None:
     """A molecule as SVG, if it is one and RDKit is there."""
-    if not smiles:
+    if not smiles or len(smiles) > _LONGEST_SMILES:
         return None
     try:
         chem: Any = importlib.import_module("rdkit.Chem")
@@ -194,12 +200,16 @@ def _text_columns(pool: Pool) -> list[str]:
 
 def _as_png(data: bytes) -> tuple[bytes, str]:
     """An image made anew, so that a file that is something else besides is shown as an image or not at all."""
-    image: Any = require("PIL.Image", extra="images", purpose="images")
+    require("PIL.Image", extra="images", purpose="images")
     try:
-        with image.open(io.BytesIO(data)) as opened:
-            opened.thumbnail((1024, 1024))
+        if len(data) > _LARGEST_FILE:
+            raise ValueError(f"{len(data):,} bytes; {_LARGEST_FILE:,} at most")
+        with _DECODING, open_picture(data, _SHOWN_SIDE, _LARGEST_PICTURE) as opened:
+            opened.thumbnail((_SHOWN_SIDE, _SHOWN_SIDE))
             made = io.BytesIO()
             opened.convert("RGB").save(made, "PNG")
+    except ValueError as wrong:
+        raise InputError(f"this is no image that can be shown ({wrong})") from wrong
     except Exception as wrong:
         raise InputError("this is no readable image") from wrong
     return made.getvalue(), "image/png"

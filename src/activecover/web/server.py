@@ -37,6 +37,7 @@ def serve(
     names: Sequence[str] = (),
     workers: int = 1,
     upload_limit: int = LARGEST_UPLOAD,
+    memory: int | None = None,
     debug: bool = False,
     say: Callable[[str], None] = print,
 ) -> None:
@@ -44,7 +45,8 @@ def serve(
 
     Off this machine a token is needed. Where there is none yet, someone named ``owner`` is let in, whose
     token is said once and kept as a hash. ``names`` are those by which others know the machine, where a
-    proxy stands before the server; ``workers`` processes share the work; a file has ``upload_limit`` MB at most.
+    proxy stands before the server; ``workers`` processes share the work; a file has ``upload_limit`` MB at most,
+    and reading it takes ``memory`` MB at most (4096, or half of what the machine has).
     With ``debug`` the log has the whole traceback of an unexpected error, which may quote contents of items.
     """
     _require()
@@ -62,7 +64,14 @@ def serve(
     if required and token is None and not len(people):
         say(f"token of the owner, shown this once: {people.add('owner', 'owner')}")
     hosts = [host, "localhost", "127.0.0.1", "::1", *names] if local or names else None
-    settings = {"required": required, "hosts": hosts, "lease": lease, "upload_limit": upload_limit, "debug": debug}
+    settings = {
+        "required": required,
+        "hosts": hosts,
+        "lease": lease,
+        "upload_limit": upload_limit,
+        "memory": memory,
+        "debug": debug,
+    }
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{'localhost' if host in ('0.0.0.0', '::') else shown}:{port}/"
     config = {**PROTOCOL, "timeout_graceful_shutdown": 10}
@@ -114,6 +123,7 @@ def _app(home: Home, token: str | None, settings: dict[str, Any]) -> Any:
         hosts=None if settings["hosts"] is None else set(settings["hosts"]),
         lease=settings["lease"],
         largest_upload=settings["upload_limit"] << 20,
+        memory=settings["memory"],
     )
 
 
