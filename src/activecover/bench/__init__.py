@@ -7,10 +7,13 @@ from activecover.bench._paper import paper_auc, paper_best
 from activecover.bench._protocol import METHODS, Trial, prepare_trial, run_trial
 from activecover.bench._report import Row, compare, summarise, table_rows
 from activecover.bench._run import make_plan, run_plan
+from activecover.bench._verify import TOLERANCE, Check, compare_cells, verify
 
 __all__ = [
     "METHODS",
+    "TOLERANCE",
     "Cell",
+    "Check",
     "Grid",
     "Measurement",
     "Plan",
@@ -18,6 +21,7 @@ __all__ = [
     "Row",
     "Trial",
     "compare",
+    "compare_cells",
     "make_plan",
     "measure_frontiers",
     "paper_auc",
@@ -27,4 +31,5 @@ __all__ = [
     "run_trial",
     "summarise",
     "table_rows",
+    "verify",
 ]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +14,7 @@ import numpy as np
 
 from activecover.bench._grid import Cell, Grid, Result
 from activecover.bench._protocol import Trial, prepare_trial, run_trial, trial_key
+from activecover.bench._provenance import made_with
 from activecover.datasets import DATASETS, Dataset, load_dataset
 from activecover.embed import EmbeddingCache
 from activecover.metrics import recall_by_batch
@@ -117,23 +116,3 @@ class Desk:
             self._dataset, self._trial = None, None
             self._dataset = load_dataset(cell.dataset, self._plan.data_dir)
         return self._dataset
-
-
-def made_with(seed: int) -> str:
-    """The seed and the versions that a result rests on."""
-    import scipy
-    import sklearn
-
-    from activecover import __version__
-
-    parts = {
-        "seed": str(seed),
-        "activecover": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
-    if "torch" in sys.modules:
-        parts["torch"] = sys.modules["torch"].__version__
-    return " ".join(f"{name}={version}" for name, version in parts.items())

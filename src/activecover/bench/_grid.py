@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from activecover.bench._provenance import parts_of
 from activecover.errors import InputError
 from activecover.spreadsheet import GuardedReader, GuardedWriter
 from activecover.trace import replacing
@@ -248,8 +249,7 @@ def _keep_write_ahead_log(database: sqlite3.Connection) -> None:
 
 def _seed_of(result: Result) -> str:
     """The seed that a result was made with, as it says itself."""
-    parts = dict(part.partition("=")[::2] for part in result.made_with.split())
-    return parts.get("seed", "0")
+    return parts_of(result.made_with).get("seed", "0")
 
 
 def _results_of(records: Iterable[dict[str, str]]) -> Iterator[Result]:

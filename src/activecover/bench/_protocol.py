@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from activecover.bench._provenance import code_hash
 from activecover.datasets import DATASETS, Dataset, Recipe
 from activecover.embed import NETWORKS, EmbeddingCache
 from activecover.learners import LEARNERS, make_learner, stratified_sample
@@ -40,8 +41,9 @@ def trial_key(dataset: Dataset, recipe: Recipe, label: str, run: int, seed: int)
     sample = _sample(dataset, label, seed + run)
     network = {"network": recipe.network, "epochs": recipe.epochs, "scale": recipe.scale, "seed": seed + run}
     return EmbeddingCache.key(
-        dataset=dataset.name, rows=len(dataset), label="" if dataset.shared else label, sample=sample, **network
-    )
+        dataset=dataset.name, rows=len(dataset), label="" if dataset.shared else label, sample=sample,
+        code=code_hash(), **network,
+    )  # fmt: skip
 
 
 def prepare_trial(

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from activecover.bench import METHODS, Grid, Row, compare, make_plan, paper_auc, run_plan, summarise, table_rows
-from activecover.cli import _bench_frontier
+from activecover.cli import _bench_frontier, _bench_verify
 from activecover.cli import _options as options
 from activecover.cli._show import err, meter, out, print_json, print_table
 from activecover.datasets import DATASETS
@@ -27,6 +27,7 @@ from activecover.trace import check_writable
 
 app = typer.Typer(help="Run the paper's experiments, and report on them.", no_args_is_help=True)
 app.command("frontier")(_bench_frontier.frontier)
+app.command("verify")(_bench_verify.verify_command)
 
 Folder = Annotated[Path, typer.Argument(help="The folder given to bench run as --out.")]
 _UNITS = {"s": 1, "m": 60, "h": 3600}

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from activecover.embed._arithmetic import exponential, product
 from activecover.pool import blocks
 
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-7
@@ -17,7 +18,7 @@ class DenseNetwork:
     """A softmax classifier whose hidden activations are the vectors.
 
     Adam, mini-batches, Glorot-uniform weights, zero biases, cross-entropy; no batch
-    norm, no dropout. Plain NumPy: the sample has a hundred points.
+    norm, no dropout. The vectors are the same to the bit on every machine.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class DenseNetwork:
         """The hidden activations of any inputs."""
         vectors = np.empty((len(inputs), self.hidden), np.float32)
         for block in blocks(len(inputs), int(np.prod(inputs.shape[1:])) * 4):
-            vectors[block] = np.maximum(self._flat(inputs[block]) @ self.weights_[0] + self.weights_[1], 0)
+            vectors[block] = np.maximum(product(self._flat(inputs[block]), self.weights_[0]) + self.weights_[1], 0)
             if watch is not None:
                 watch(block.stop, len(inputs))
         return vectors
@@ -93,13 +94,15 @@ class DenseNetwork:
 
 class _Adam:
     def __init__(self, weights: list[npt.NDArray[np.float32]], rate: float) -> None:
-        self._weights, self._rate, self._steps = weights, rate, 0
+        self._weights, self._rate = weights, rate
+        self._left_1 = self._left_2 = 1.0
         self._mean = [np.zeros_like(w) for w in weights]
         self._square = [np.zeros_like(w) for w in weights]
 
     def step(self, gradients: list[npt.NDArray[np.float32]]) -> None:
-        self._steps += 1
-        scale = self._rate * np.sqrt(1 - _BETA_2**self._steps) / (1 - _BETA_1**self._steps)
+        self._left_1 *= _BETA_1
+        self._left_2 *= _BETA_2
+        scale = self._rate * np.sqrt(1 - self._left_2) / (1 - self._left_1)
         for weight, gradient, mean, square in zip(self._weights, gradients, self._mean, self._square, strict=True):
             mean += (1 - _BETA_1) * (gradient - mean)
             square += (1 - _BETA_2) * (gradient * gradient - square)
@@ -109,13 +112,13 @@ class _Adam:
 def _gradients(
     weights: list[npt.NDArray[np.float32]], points: npt.NDArray[np.float32], targets: npt.NDArray[np.float32]
 ) -> list[npt.NDArray[np.float32]]:
-    hidden = np.maximum(points @ weights[0] + weights[1], 0)
-    logits = hidden @ weights[2] + weights[3]
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    hidden = np.maximum(product(points, weights[0]) + weights[1], 0)
+    logits = product(hidden, weights[2]) + weights[3]
+    shares = exponential(logits - logits.max(axis=1, keepdims=True)).astype(logits.dtype)
     shares /= shares.sum(axis=1, keepdims=True)
     error = (shares - targets) / len(points)
-    back = (error @ weights[2].T) * (hidden > 0)
-    return [points.T @ back, back.sum(axis=0), hidden.T @ error, error.sum(axis=0)]
+    back = product(error, weights[2].T) * (hidden > 0)
+    return [product(points.T, back), back.sum(axis=0), product(hidden.T, error), error.sum(axis=0)]
 
 
 def _glorot(random: np.random.Generator, inputs: int, outputs: int) -> npt.NDArray[np.float32]:

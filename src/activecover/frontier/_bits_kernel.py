@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from activecover.frontier._compile import compiled
+from activecover.compiling import compiled
 
 
 def _population_count(typing_context: Any, word: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier._compile import compiled
+from activecover.compiling import compiled
 from activecover.frontier._kernel import squared_distance
 
 #: In place of a row: a stage is read to its end, and the index may know more. It sorts before all rows,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from activecover.frontier._compile import compiled
+from activecover.compiling import compiled
 from activecover.frontier._kernel import error_bound, squared_distance
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier._compile import compiled
+from activecover.compiling import compiled
 
 _PAIRWISE_BLOCK = 128
 #: How many estimates are looked at together.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from activecover.frontier._compile import compiled
+from activecover.compiling import compiled
 from activecover.frontier._kernel import LANES, any_within, error_bound, smallest, squared_distance
 
 #: Leading coordinates, which decide first.

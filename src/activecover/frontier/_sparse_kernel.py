@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from activecover.frontier._compile import compiled
+from activecover.compiling import compiled
 
 #: Positives that are compared in one pass over the rows: their values for a column fill half a cache line.
 GROUP = 8

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from activecover.compiling import compiled
 from activecover.frontier._base import NO_KEY
-from activecover.frontier._compile import compiled
 from activecover.frontier._kernel import squared_distance
 
 #: Bounds of boxes err by a few units in the last place: this much less is a true lower bound.

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from activecover.compiling import compiled
 from activecover.frontier import unpacked
-from activecover.frontier._compile import compiled
 from activecover.pool import Pool, Vectors, blocks
 
 Rows = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier._compile import compiled
+from activecover.compiling import compiled
 from activecover.pool import blocks
 
 Points = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from activecover.frontier._compile import compiled
+from activecover.compiling import compiled
 
 Floats = npt.NDArray[np.float64]
 
