@@ -72,6 +72,10 @@ FOR_OTHERS = [
     ("owner", "POST", "/api/restore"),
     ("owner", "POST", "/api/uploads?name=a.csv"),
     ("owner", "GET", f"/api/uploads/{'0' * 32}.csv/preview"),
+    ("owner", "DELETE", f"/api/uploads/{'0' * 32}.csv"),
+    ("owner", "GET", "/api/campaigns/mail/forgetting"),
+    ("owner", "GET", "/api/campaigns/mail/privacy"),
+    ("owner", "POST", "/api/campaigns/mail/forget"),
     ("owner", "GET", "/api/learners"),
     ("owner", "GET", "/api/rules"),
     ("owner", "PUT", "/api/campaigns/mail/template"),
@@ -84,6 +88,7 @@ BODIES = {
     "campaigns": {"name": "x", "upload": "x"},
     "restore": {"upload": "x"},
     "template": {},
+    "forget": {"now": True},
 }
 
 
