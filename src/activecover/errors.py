@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ActiveCoverError", "InputError", "MissingExtra", "NotAvailable", "StoreError", "check_count"]
+__all__ = [
+    "ActiveCoverError",
+    "ArchiveError",
+    "InputError",
+    "MissingExtra",
+    "NotAvailable",
+    "StoreError",
+    "check_count",
+]
 
 #: The largest count, seed or position: what fits an int64 wherever it goes.
 LARGEST_COUNT = 2**63 - 1
@@ -20,6 +28,10 @@ class InputError(ActiveCoverError, ValueError):
 
 class StoreError(ActiveCoverError, OSError):
     """The label log could not be read or written; what was acknowledged before is still there."""
+
+
+class ArchiveError(InputError, StoreError):
+    """An archive is damaged, was changed, or was made to do harm: nothing of it was kept."""
 
 
 class MissingExtra(ActiveCoverError, ImportError):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from forging import Forged
 
 from activecover.cli import main
 from activecover.errors import InputError, StoreError
 from activecover.home import Home, archive, restore, verify_with_archive, verify_with_campaign
 from activecover.pool import Pool
 from activecover.stopping import ConfidenceSequence, ControlQuantile, Knee, WeightedBetting
-from activecover.store import heads
 
 Events = list[dict[str, Any]]
 RULE = ControlQuantile(0.7, 0.8)
@@ -49,24 +47,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path
 
 
 def rewritten(source: Path, target: Path, change: Callable[[Events], None], *, chained: bool = False) -> Path:
-    """An archive with other events, its own hashes made to fit; those of the chain only if told."""
-    with zipfile.ZipFile(source) as file:
-        parts = {name: file.read(name) for name in file.namelist()}
-    events = [json.loads(line) for line in parts["events.jsonl"].splitlines()]
-    change(events)
-    for place, event in enumerate(events):
+    """An archive with other events, its own hashes made to fit and signed by a stranger; the chain only if told."""
+    forged = Forged.read(source)
+    change(forged.events)
+    for place, event in enumerate(forged.events):
         event["seq"] = place
-    if chained:
-        bare = [{key: value for key, value in event.items() if key != "chain"} for event in events]
-        events = [{**event, "chain": head} for event, head in zip(bare, heads(bare), strict=True)]
-    parts["events.jsonl"] = "".join(json.dumps(event) + "\n" for event in events).encode()
-    manifest = json.loads(parts["manifest.json"])
-    manifest["hashes"]["events.jsonl"] = hashlib.sha256(parts["events.jsonl"]).hexdigest()
-    parts["manifest.json"] = json.dumps(manifest).encode()
-    with zipfile.ZipFile(target, "w") as file:
-        for name, data in parts.items():
-            file.writestr(name, data)
-    return target
+    forged.rechain = chained
+    return forged.write(target)
 
 
 def other_label(events: Events) -> None:

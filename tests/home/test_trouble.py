@@ -178,7 +178,7 @@ def test_an_archive_of_a_newer_version(tmp_path, capsys):
         archive(home, "one", tmp_path / "one.zip")
     with zipfile.ZipFile(tmp_path / "one.zip") as old, zipfile.ZipFile(tmp_path / "new.zip", "w") as new:
         for name in old.namelist():
-            new.writestr(name, old.read(name).replace(b'"format": 1,', b'"format": 99,'))
+            new.writestr(name, old.read(name).replace(b'"format": 2, "hashes"', b'"format": 99, "hashes"'))
     assert "upgrade" in said(capsys, "restore", tmp_path / "new.zip", "--home", tmp_path / "other")
 
 

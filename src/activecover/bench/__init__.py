@@ -1,8 +1,9 @@
 """The paper's experiments: the grid of cells, its tables and its figure, next to the published figures."""
 
+from activecover.bench._cells import Cell, Result
 from activecover.bench._desk import Plan
 from activecover.bench._frontier import Measurement, measure_frontiers
-from activecover.bench._grid import Cell, Grid, Result
+from activecover.bench._grid import Grid
 from activecover.bench._paper import paper_auc, paper_best
 from activecover.bench._protocol import METHODS, Trial, prepare_trial, run_trial
 from activecover.bench._report import Row, compare, summarise, table_rows

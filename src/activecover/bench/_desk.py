@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from activecover.bench._grid import Cell, Grid, Result
+from activecover.bench._cells import Cell, Result
+from activecover.bench._grid import Grid
 from activecover.bench._protocol import Trial, prepare_trial, run_trial, trial_key
 from activecover.bench._provenance import made_with
 from activecover.datasets import DATASETS, Dataset, load_dataset

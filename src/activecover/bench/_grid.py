@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
+import io
 import json
 import os
 import sqlite3
@@ -11,13 +11,13 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from activecover.bench._cells import COLUMNS, Cell, Result, read_cells
 from activecover.bench._provenance import parts_of
 from activecover.errors import InputError
-from activecover.spreadsheet import GuardedReader, GuardedWriter
+from activecover.spreadsheet import GuardedWriter
 from activecover.trace import replacing
 
 try:
@@ -39,33 +39,6 @@ CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
 """
 #: So many seconds another process may keep the file to itself.
 _PATIENCE = 120.0
-_COLUMNS = ("dataset", "label", "method", "run", "curve", "reason", "seconds", "made_with")
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Cell:
-    """One run of one method on one task."""
-
-    dataset: str
-    label: str
-    method: str
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A finished cell: its curve, or the reason why there is none."""
-
-    cell: Cell
-    curve: tuple[float, ...] | None
-    reason: str | None
-    seconds: float
-    made_with: str
-
-    @property
-    def auc(self) -> float | None:
-        """Mean over the batches, in percent."""
-        return None if self.curve is None else sum(self.curve) / len(self.curve)
 
 
 class Grid:
@@ -140,7 +113,7 @@ class Grid:
 
     def results(self) -> Iterator[Result]:
         """All finished cells, in order."""
-        query = f"SELECT {', '.join(_COLUMNS)} FROM cells ORDER BY dataset, label, method, run"
+        query = f"SELECT {', '.join(COLUMNS)} FROM cells ORDER BY dataset, label, method, run"
         for *cell, curve, reason, seconds, made_with in self._database.execute(query):
             yield Result(Cell(*cell), tuple(json.loads(curve)) if curve else None, reason, seconds, made_with)
 
@@ -162,21 +135,14 @@ class Grid:
         """Keep results, and give the claims on them back."""
         with self._transaction():
             for result in results:
-                cell = result.cell
-                key = (cell.dataset, cell.label, cell.method, cell.run)
-                curve = None if result.curve is None else json.dumps([round(value, 6) for value in result.curve])
-                values = (*key, curve, result.reason, round(result.seconds, 3), result.made_with)
-                self._database.execute("INSERT OR IGNORE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
-                self._database.execute(
-                    "DELETE FROM claims WHERE dataset = ? AND label = ? AND method = ? AND run = ?", key
-                )
+                self._keep(result)
 
     def export(self, path: Path) -> int:
         """Write all cells to one CSV file (gzipped where the name ends in .gz); how many."""
-        rows = list(self._database.execute(f"SELECT {', '.join(_COLUMNS)} FROM cells ORDER BY 1, 2, 3, 4"))
-        with replacing(path) as temporary, _open_text(temporary, "wt", packed=path.suffix == ".gz") as file:
+        rows = list(self._database.execute(f"SELECT {', '.join(COLUMNS)} FROM cells ORDER BY 1, 2, 3, 4"))
+        with replacing(path) as temporary, _open_text(temporary, packed=path.suffix == ".gz") as file:
             writer = GuardedWriter(file, lineterminator="\n")
-            writer.write(_COLUMNS)
+            writer.write(COLUMNS)
             writer.write_all(rows)
         return len(rows)
 
@@ -184,16 +150,21 @@ class Grid:
         """Take in the cells of an exported file; those that are here already are kept. How many are new."""
         if not path.is_file():
             raise InputError(f"{path}: no such file")
-        before = len(self.done())
-        try:
-            with _open_text(path, "rt", packed=path.suffix == ".gz") as file:
-                results = list(_results_of(GuardedReader(file)))
-        except (OSError, EOFError, ValueError, KeyError, TypeError, csv.Error) as wrong:
-            raise InputError(f"{path}: not an exported grid ({wrong})") from wrong
-        for seed in {_seed_of(result) for result in results}:
-            self.check_setting("seed", seed)
-        self.finish(results)
-        return len(self.done()) - before
+        before = len(self)
+        # All of it or nothing: the file is read while the transaction is open, a row at a time.
+        with self._transaction():
+            for result in read_cells(path):
+                self.check_setting("seed", _seed_of(result))
+                self._keep(result)
+        return len(self) - before
+
+    def _keep(self, result: Result) -> None:
+        cell = result.cell
+        key = (cell.dataset, cell.label, cell.method, cell.run)
+        curve = None if result.curve is None else json.dumps([round(value, 6) for value in result.curve])
+        values = (*key, curve, result.reason, round(result.seconds, 3), result.made_with)
+        self._database.execute("INSERT OR IGNORE INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        self._database.execute("DELETE FROM claims WHERE dataset = ? AND label = ? AND method = ? AND run = ?", key)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -252,19 +223,8 @@ def _seed_of(result: Result) -> str:
     return parts_of(result.made_with).get("seed", "0")
 
 
-def _results_of(records: Iterable[dict[str, str]]) -> Iterator[Result]:
-    for record in records:
-        cell = Cell(record["dataset"], record["label"], record["method"], int(record["run"]))
-        curve = tuple(float(value) for value in json.loads(record["curve"])) if record["curve"] else None
-        yield Result(cell, curve, record["reason"] or None, float(record["seconds"]), record["made_with"])
-
-
-def _open_text(path: Path, mode: str, *, packed: bool) -> Any:
-    if packed and mode == "wt":
+def _open_text(path: Path, *, packed: bool) -> Any:
+    if packed:
         # No time stamp and no name inside: the same cells give the same bytes.
-        import io
-
         return io.TextIOWrapper(gzip.GzipFile("", "wb", 9, path.open("wb"), mtime=0), encoding="utf-8", newline="")
-    return (
-        gzip.open(path, mode, encoding="utf-8", newline="") if packed else path.open(mode, encoding="utf-8", newline="")
-    )
+    return path.open("w", encoding="utf-8", newline="")

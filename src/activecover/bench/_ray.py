@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from activecover.bench._cells import Cell, Result
 from activecover.bench._desk import Desk, Plan, fits, one_thread
-from activecover.bench._grid import Cell, Grid, Result
+from activecover.bench._grid import Grid
 from activecover.errors import ActiveCoverError, InputError
 from activecover.frontier.ray import connect, disconnect, import_ray
 from activecover.parallel import one_blas_thread

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from activecover.bench._grid import Result
+from activecover.bench._cells import Result
 from activecover.bench._paper import paper_auc, paper_best
 from activecover.bench._protocol import METHODS
 from activecover.datasets import DATASETS

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from activecover.bench._cells import Cell
 from activecover.bench._desk import Desk, Plan, fits, one_thread
-from activecover.bench._grid import Cell, Grid
+from activecover.bench._grid import Grid
 from activecover.bench._protocol import METHODS
 from activecover.bench._ray import compute_on_ray
 from activecover.datasets import DATASETS, data_folder, load_dataset, need

@@ -11,8 +11,9 @@ from typing import Literal
 
 import numpy as np
 
+from activecover.bench._cells import Cell, Result
 from activecover.bench._desk import Plan
-from activecover.bench._grid import Cell, Grid, Result
+from activecover.bench._grid import Grid
 from activecover.bench._provenance import causes, parts_of
 from activecover.bench._run import Watcher, run_plan
 from activecover.datasets import DATASETS, data_folder

@@ -17,7 +17,7 @@ from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.cli import _options as options
 from activecover.cli._show import cell, err, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
-from activecover.home import Home, archive, export_labels, privacy_check, read_answers, restore
+from activecover.home import Home, PublicKey, archive, export_labels, privacy_check, read_answers, restored
 from activecover.intake import is_picture
 
 Name = Annotated[str, typer.Argument(help="The campaign.", show_default=False)]
@@ -27,6 +27,13 @@ HomeFolder = Annotated[
 ]
 StoreUrl = Annotated[
     str | None, typer.Option("--store", help="postgresql://… for teams; default: an SQLite file in the folder.")
+]
+KeyGiven = Annotated[
+    str | None,
+    typer.Option("--key", help="The public key that it must be signed with (what activecover key prints, or a file)."),
+]
+Large = Annotated[
+    bool, typer.Option("--large", help="Take in an archive of more than the usual size, if you trust its maker.")
 ]
 By = Annotated[str, typer.Option("--by", help="Who you are.")]
 
@@ -337,13 +344,17 @@ def archive_(
 def restore_(
     path: Annotated[Path, typer.Argument(help="A file that archive wrote.", show_default=False)],
     name: Annotated[str | None, typer.Option("--as", help="Another name for it.")] = None,
+    key: KeyGiven = None,
+    large: Large = False,
     home: HomeFolder = None,
     store: StoreUrl = None,
 ) -> int:
-    """Take in a campaign from a file."""
+    """Take in a campaign from a file: all of it is checked before anything is kept."""
+    trusted = None if key is None else PublicKey.read(key)
     with Home(home, store) as place:
-        chosen = restore(place, path, name)
+        chosen, signer = restored(place, path, name, key=trusted, large=large)
     out().print(Text(f"{chosen}: restored from {path}"))
+    err().print(Text(signer.note("archive")), soft_wrap=True)
     return 0
 
 

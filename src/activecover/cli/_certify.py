@@ -10,10 +10,10 @@ import typer
 from rich.text import Text
 
 from activecover.cli import _options as options
-from activecover.cli._campaigns import HomeFolder, StoreUrl
+from activecover.cli._campaigns import HomeFolder, KeyGiven, Large, StoreUrl
 from activecover.cli._show import out, print_json
 from activecover.errors import InputError
-from activecover.home import Home, read_certificate, verify_with_archive, verify_with_campaign
+from activecover.home import Home, PublicKey, read_certificate, sign_certificate, signing_key, verify
 from activecover.stopping import Rule, make_rule
 from activecover.trace import replacing
 
@@ -26,38 +26,43 @@ def certify(
     ] = None,
     rule: Annotated[str | None, typer.Option("--rule", help="Another rule than was planned.")] = None,
     file: Annotated[Path | None, typer.Option("--out", help="Keep the certificate in this file (JSON).")] = None,
-    verify: Annotated[
+    check: Annotated[
         Path | None, typer.Option("--verify", help="Check this certificate instead of making one.")
     ] = None,
     archive: Annotated[
         Path | None, typer.Option("--archive", help="Check it against this archive, not against a campaign here.")
     ] = None,
+    key: KeyGiven = None,
+    large: Large = False,
     home: HomeFolder = None,
     store: StoreUrl = None,
     json: options.Json = False,
 ) -> int:
     """State what recall is certain, by which rule and from which labels; or verify such a statement.
 
-    Exit code 1: the target is not certified, or the certificate does not verify.
+    Certificates are signed with the key of the home (``activecover key``). Exit code 1: the target is not certified, or the certificate does not verify.
     """
-    if verify is not None:
+    if check is not None:
         for option, value in (("--target", target), ("--confidence", confidence), ("--rule", rule), ("--out", file)):
             if value is not None:
                 raise InputError(f"{option} is for making a certificate, not for verifying one")
-        return _verify(verify, name, archive, home, store, json)
-    if archive is not None:
-        raise InputError("--archive is for verifying: name the certificate with --verify")
+        return _verify(check, name, archive, key, large, home, store, json)
+    for option, given in (("--archive", archive), ("--key", key)):
+        if given is not None:
+            raise InputError(f"{option} is for verifying: name the certificate with --verify")
     if name is None:
         raise InputError("name a campaign, or a certificate to check with --verify")
     with Home(home, store) as place, place.open(name) as campaign:
         made = campaign.certificate(_rule(rule, target, confidence), name=name)
+        document = sign_certificate(place, made)
     if file is not None:
         with replacing(file) as temporary:
-            temporary.write_text(json_module.dumps(made.as_dict(), indent=1, ensure_ascii=False) + "\n", "utf-8")
+            temporary.write_text(json_module.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
     if json:
-        print_json(made.as_dict())
+        print_json(document)
     else:
         out().print(Text(made.text().rstrip()), soft_wrap=True)
+        out().print(Text(f"Signed with the key {document['signature']['fingerprint']}."), soft_wrap=True)
         if file is not None:
             out().print(Text(f"kept in {file}; verify with: activecover certify --verify {file} --archive ARCHIVE"))
     return 0 if made.certified else 1
@@ -72,31 +77,57 @@ def _rule(name: str | None, target: float | None, confidence: float | None) -> R
 
 
 def _verify(
-    file: Path, name: str | None, archive: Path | None, home: Path | None, store: str | None, json: bool
+    file: Path,
+    name: str | None,
+    archive: Path | None,
+    key: str | None,
+    large: bool,
+    home: Path | None,
+    store: str | None,
+    json: bool,
 ) -> int:
     if (name is None) == (archive is None):
         raise InputError("say what to check the certificate against: --archive ARCHIVE, or the name of a campaign")
+    trusted = None if key is None else PublicKey.read(key)
     document: Any = read_certificate(file)
     try:
         if archive is not None:
-            wrong = verify_with_archive(document, archive)
+            verdict = verify(document, archive=archive, key=trusted, large=large)
         else:
             assert name is not None
             with Home(home, store) as place, place.open(name) as campaign:
-                wrong = verify_with_campaign(document, campaign)
+                verdict = verify(document, campaign=campaign, key=trusted)
     except InputError as problem:
         raise InputError(f"{file}: {problem}" if "certificate" in str(problem) else str(problem)) from problem
     if json:
-        print_json({"verified": not wrong, "problems": wrong})
-        return 1 if wrong else 0
-    for line in wrong:
+        print_json({"verified": verdict.verified, "problems": verdict.problems, "signatures": verdict.notes})
+        return 0 if verdict.verified else 1
+    for line in verdict.problems:
         out().print(Text(f"does NOT verify: {line}"), soft_wrap=True)
-    if not wrong:
+    for line in verdict.notes:
+        out().print(Text(f"signature: {line}"), soft_wrap=True)
+    if verdict.verified:
         out().print(Text(f"verified: {file} follows from the log, event by event"), soft_wrap=True)
         out().print(Text(document["statement"][0]), soft_wrap=True)
-    return 1 if wrong else 0
+    return 0 if verdict.verified else 1
+
+
+def show_key(home: HomeFolder = None, json: options.Json = False) -> int:
+    """Show the public key that certificates and archives of this home are signed with.
+
+    Hand it to auditors by another way than the documents themselves. To replace it, move keys/signing.pem out of
+    the home: the next signature makes a new key, and what was signed before is checked with the old public key.
+    """
+    with Home(home) as place:
+        public = signing_key(place.folder).public
+    if json:
+        print_json({"algorithm": "Ed25519", "public_key": public.text, "fingerprint": public.fingerprint})
+    else:
+        out().print(Text(f"public key   {public.text}\nfingerprint  {public.fingerprint}"), soft_wrap=True)
+    return 0
 
 
 def register(app: typer.Typer) -> None:
-    """Hook the command into the root."""
+    """Hook the commands into the root."""
     app.command("certify", rich_help_panel="Campaigns")(certify)
+    app.command("key", rich_help_panel="Campaigns")(show_key)

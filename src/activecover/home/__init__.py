@@ -1,11 +1,22 @@
 """A folder with everything: campaigns, their labels, and the pools that they share."""
 
-from activecover.home._archive import archive, restore
+from activecover.home._archive import archive
 from activecover.home._exchange import export_labels, read_answers
 from activecover.home._home import Home, default_folder, embedding_for
+from activecover.home._keys import PublicKey, SigningKey, signing_key
 from activecover.home._people import ROLES, People, Person, Role
 from activecover.home._privacy import PrivacyReport, privacy_check
-from activecover.home._verify import opened_archive, read_certificate, verify_with_archive, verify_with_campaign
+from activecover.home._restoring import restore, restored
+from activecover.home._signing import Signer
+from activecover.home._verify import (
+    Verdict,
+    opened_archive,
+    read_certificate,
+    sign_certificate,
+    verify,
+    verify_with_archive,
+    verify_with_campaign,
+)
 from activecover.home._withdrawing import Withdrawal
 
 __all__ = [
@@ -14,7 +25,11 @@ __all__ = [
     "People",
     "Person",
     "PrivacyReport",
+    "PublicKey",
     "Role",
+    "Signer",
+    "SigningKey",
+    "Verdict",
     "Withdrawal",
     "archive",
     "default_folder",
@@ -25,6 +40,10 @@ __all__ = [
     "read_answers",
     "read_certificate",
     "restore",
+    "restored",
+    "sign_certificate",
+    "signing_key",
+    "verify",
     "verify_with_archive",
     "verify_with_campaign",
 ]

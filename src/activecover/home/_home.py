@@ -17,6 +17,7 @@ from activecover.errors import InputError
 from activecover.files import WorkFolder, make_private, private_folder, sweep
 from activecover.home._outside import joined, load_outside, save_outside
 from activecover.home._pools import arranging, place_pool
+from activecover.home._restoring import take_back
 from activecover.home._withdrawing import Withdrawal, have_alone, withdraw
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
@@ -36,7 +37,7 @@ def default_folder() -> Path:
 _PARTS = ("keys", "outside", "own", "pools", ".uploads")
 
 #: The kinds of work folders, which are swept if the process has died that made them.
-WORK = ("intake", "archive", "restore", "copy")
+WORK = ("intake", "archive", "copy")
 
 
 def _prepare(folder: Path) -> None:
@@ -90,6 +91,7 @@ class Home:
             raise InputError(f"{self.folder}: the folder cannot be made ({wrong.strerror})") from wrong
         self.url = store or str(self.folder / "store.sqlite")
         self._store: SqlStore | None = None
+        take_back(self)
 
     @property
     def store(self) -> SqlStore:

@@ -103,6 +103,12 @@ class PublicKey:
                 text = path.read_text("ascii").strip()
         except (OSError, ValueError) as wrong:
             raise InputError(f"{given}: the public key cannot be read ({wrong})") from wrong
+        return cls.decode(text)
+
+    @classmethod
+    def decode(cls, text: str) -> PublicKey:
+        """A key from its text alone (base64 or PEM): no file is looked for."""
+        text = text.strip()
         try:
             if text.startswith(_PEM_START):
                 key = serialization.load_pem_public_key(text.encode())
@@ -114,7 +120,7 @@ class PublicKey:
             return cls(raw)
         except (ValueError, binascii.Error) as wrong:
             raise InputError(
-                f"{given!r} is not a public key: give the 44 characters that `activecover key` prints, or a file of them"
+                f"{text[:100]!r} is not a public key: give the 44 characters that `activecover key` prints, or a file of them"
             ) from wrong
 
 

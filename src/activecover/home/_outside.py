@@ -14,6 +14,9 @@ from activecover.files import private_folder, write_whole
 from activecover.pool import PackedBits, Pool
 from activecover.pool._sparse import as_csr
 
+#: What the arrays in such a file are called.
+ARRAYS = frozenset({"data", "indices", "indptr", "shape", "packed", "dimensions", "vectors"})
+
 
 def joined(pool: Pool, first: Any, more: Any) -> Any:
     """Outside vectors of a pool, and more of them."""

@@ -1,6 +1,7 @@
 """The pool: rows with stable ids, one matrix, one metric, and something to show a person."""
 
 from activecover.pool._bits import PackedBits, bits_set
+from activecover.pool._checking import PoolLimits, check_pool_folder
 from activecover.pool._column import Unread
 from activecover.pool._duplicates import Duplicates, duplicate_groups, plain_text
 from activecover.pool._folder import PoolFolder
@@ -16,6 +17,7 @@ __all__ = [
     "PackedBits",
     "Pool",
     "PoolFolder",
+    "PoolLimits",
     "Statistic",
     "StoredPool",
     "Unread",
@@ -23,6 +25,7 @@ __all__ = [
     "as_positive",
     "bits_set",
     "blocks",
+    "check_pool_folder",
     "duplicate_groups",
     "load_pool",
     "plain_text",

@@ -39,6 +39,7 @@ from activecover.pool._parts import (
 )
 from activecover.pool._pool import Pool, checked_rows, index_of
 from activecover.pool._records import BLANK, heading_of, record_of
+from activecover.pool._schema import check_stored
 from activecover.pool._sparse import SparseMatrix
 from activecover.pool._stored import Mapped, Records, Statistic, StoredPool, rows_encoded
 
@@ -605,6 +606,7 @@ def _read_state(folder: Path) -> _State:
         check = written.pop("check")
         if check != _check(written):
             raise ValueError("its check differs")
+        check_stored(written)
         files = {name: Part(**part) for name, part in written.pop("files").items()}
         return _State(**written, files=files)
     except (InputError, StoreError):

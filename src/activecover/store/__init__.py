@@ -6,6 +6,7 @@ from activecover.store._chain import START, first_break, head_of, heads
 from activecover.store._groups import Groups
 from activecover.store._ledger import FORMAT, Ask, Ledger
 from activecover.store._log import Event, EventLog, JsonlLog, MemoryLog, events_of, lines_of, open_log
+from activecover.store._names import check_name
 from activecover.store._shared import Ready, SharedLog
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "SharedLog",
     "SqlLog",
     "SqlStore",
+    "check_name",
     "events_of",
     "first_break",
     "head_of",

@@ -21,6 +21,7 @@ from activecover.store._anchor import Anchor
 from activecover.store._chain import START
 from activecover.store._local import check_local, lock_file
 from activecover.store._log import Event
+from activecover.store._names import check_name
 from activecover.store._schema import campaigns, events, metadata, prepare, ready, revision, wanted
 from activecover.store._sealed import (
     REMEDY,
@@ -96,8 +97,7 @@ class SqlStore:
 
     def create(self, name: str, about: Mapping[str, Any] | None = None) -> SqlLog:
         """Begin a campaign; ``about`` is kept with its name."""
-        if not name or "/" in name or name.startswith(".") or not name.isprintable():
-            raise InputError(f"{name!r} is no name for a campaign: use letters, digits, - and _")
+        check_name(name)
         kept = json.dumps(dict(about or {}))
         row = {"name": name, "about": kept, "created": time.time(), "seal": seal_of(name, kept)}
         taken = InputError(f"{self}: there is a campaign {name!r} already; choose another name")

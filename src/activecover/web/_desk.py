@@ -133,7 +133,7 @@ class Desk:
             raise Problem(f"there is a campaign {name!r} already; choose another name", 409, "taken")
         _check_template(template)
         path = self._upload_path(upload)
-        with _without(path), self._work() as work:
+        with calling(path), self._work() as work:
             embed = embedding_for(how["embed"], how["learner"], how["forget_negatives"])
             made = self._intake.take_in(path, work, **{part: how.pop(part) for part in _INTAKE}, embed=embed)
             campaign = self.home.new(name, made, **how)
@@ -219,7 +219,7 @@ class Desk:
     def preview(self, upload: str, header: bool = True) -> dict[str, Any]:
         """What an uploaded file holds, and what would be made of it."""
         path = self._upload_path(upload)
-        with _without(path), self._work() as work:
+        with calling(path), self._work() as work:
             return self._intake.preview(path, work, header=header)
 
     def taken_in(self, upload: str) -> Path:
@@ -233,7 +233,7 @@ class Desk:
             raise missing("there is no such upload: send the file again")
         self._uploads.used(path)
         if path.suffix == ".zip":
-            with _without(path):
+            with calling(path):
                 check_unpacked(path)
         return path
 
@@ -255,24 +255,24 @@ class Desk:
         self._uploads.discard(folder)
 
 
-class _without:
-    """Messages about an upload call it what the user knows it as: the file."""
+class calling:
+    """Messages about an upload call it what the user knows it as."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, what: str = "the file") -> None:
+        self._path, self._what = path, what
 
     def __enter__(self) -> None:
         return
 
     def __exit__(self, kind: Any, wrong: BaseException | None, _: object) -> None:
         if isinstance(wrong, TooLarge):
-            raise Problem(str(wrong).replace(str(self._path), "the file"), 413) from wrong
+            raise Problem(str(wrong).replace(str(self._path), self._what), 413) from wrong
         if isinstance(wrong, DiskFull):
             raise Problem(DISK_FULL, 507, "full") from wrong
         if isinstance(wrong, Busy):
             raise Problem(str(wrong), 503, "busy") from wrong
         if isinstance(wrong, InputError) and not isinstance(wrong, Problem) and str(self._path) in str(wrong):
-            raise InputError(str(wrong).replace(str(self._path), "the file")) from wrong
+            raise InputError(str(wrong).replace(str(self._path), self._what)) from wrong
 
 
 def _check_template(template: str | None) -> None:

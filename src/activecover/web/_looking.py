@@ -15,7 +15,7 @@ from starlette.background import BackgroundTask
 
 from activecover.campaign import Campaign
 from activecover.errors import InputError, StoreError
-from activecover.home import export_labels
+from activecover.home import export_labels, sign_certificate
 from activecover.store import Ask
 from activecover.web import _models as models
 from activecover.web._desk import Desk, Open
@@ -99,9 +99,9 @@ def assess(one: One) -> dict[str, Any]:
 
 
 @router.get("/campaigns/{name}/certificate", tags=["look"])
-def certificate(one: One) -> dict[str, Any]:
+def certificate(desk: TheDesk, one: One) -> dict[str, Any]:
     """The statement to keep, from a log that was found to be as it was written."""
-    return one.campaign.certificate(name=one.name).as_dict()
+    return sign_certificate(desk.home, one.campaign.certificate(name=one.name))
 
 
 @router.get("/campaigns/{name}/trace", tags=["look"])

@@ -105,10 +105,11 @@ class NewCampaign(_Body):
 
 
 class RestoreBody(_Body):
-    """A campaign from an uploaded archive."""
+    """A campaign from an uploaded archive; with a public key, one that was signed with that key."""
 
     upload: str
     name: Annotated[str | None, Field(max_length=100)] = None
+    key: Annotated[str | None, Field(max_length=200)] = None
 
 
 class ForgetBody(_Body):

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 
 from activecover.errors import InputError
-from activecover.home import archive, privacy_check, restore
+from activecover.home import PublicKey, archive, privacy_check, restored
 from activecover.learners import LEARNERS
 from activecover.stopping import RULES, parse_guarantee, valid_rules
 from activecover.web import _models as models
+from activecover.web._desk import calling
 from activecover.web._looking import sent_file
 from activecover.web._routes import RESPONSES, Key, One, TheDesk, at_least, problems
 
@@ -71,11 +72,13 @@ def archive_campaign(desk: TheDesk, one: One) -> FileResponse:
 
 @router.post("/restore", status_code=201, tags=["campaigns"], responses=_TAKEN)
 def restore_campaign(desk: TheDesk, body: models.RestoreBody) -> dict[str, Any]:
-    """Take in a campaign from an uploaded archive."""
+    """Take in a campaign from an uploaded archive: all of it is checked before anything is kept."""
+    key = None if body.key is None else PublicKey.decode(body.key)
     path = desk.taken_in(body.upload)
-    name = restore(desk.home, path, body.name)
+    with calling(path, "the archive"):
+        name, signer = restored(desk.home, path, body.name, key=key)
     path.unlink(missing_ok=True)
-    return {"name": name}
+    return {"name": name, "signature": signer.note("archive")}
 
 
 @router.post(
