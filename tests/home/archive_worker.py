@@ -11,6 +11,8 @@ import os
 import resource
 import sys
 import tempfile
+import traceback
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from activecover import ActiveCoverError
 from activecover.home import Home, archive, restore, verify
 
 MORE = 512 << 20
+SECRET = b"dear diary"
 _WRITING = {
     "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.chown", "os.truncate",
     "os.utime", "shutil.rmtree", "shutil.move", "shutil.copyfile", "sqlite3.connect", "subprocess.Popen", "os.system",
@@ -41,11 +44,8 @@ class Watch:
         if not self.on or event not in _WRITING | {"open", "os.listdir", "os.scandir"}:
             return
         for path in arguments[: 2 if event in ("os.rename", "os.link", "os.symlink") else 1]:
-            if not isinstance(path, str | bytes | os.PathLike):
-                if event in _WRITING:
-                    continue
-                continue
-            self._look(event, arguments, os.fsdecode(path))
+            if isinstance(path, str | bytes | os.PathLike):
+                self._look(event, arguments, os.fsdecode(path))
 
     def _look(self, event: str, arguments: tuple[Any, ...], path: str) -> None:
         # Of what shutil removes below an open folder only the last part of the name is told.
@@ -77,21 +77,23 @@ def state_of(home: Home) -> dict[str, Any]:
 def take(home: Home, path: Path, how: str) -> tuple[str, str | None]:
     try:
         if how == "verify":
-            return "verified", "\n".join(verify(json.loads(DOCUMENT), archive=path).problems[:0])
+            verify(json.loads(DOCUMENT), archive=path)
+            return "verified", None
         name = restore(home, path)
         with home.open(name) as campaign:
             campaign.status()
         if how == "archive":
-            with tempfile.TemporaryDirectory(dir=home.folder.parent) as folder:
+            with tempfile.TemporaryDirectory() as folder:
                 archive(home, name, Path(folder) / "again.zip")
+                with zipfile.ZipFile(Path(folder) / "again.zip") as packed:
+                    if any(SECRET in packed.read(each) for each in packed.namelist()):
+                        return "leaked", name
         home.remove(name)
     except ActiveCoverError as wrong:
         return "refused", str(wrong)
     except MemoryError:
         return "MemoryError", None
     except Exception as wrong:
-        import traceback
-
         return "raised", f"{type(wrong).__name__}: {wrong} {traceback.format_exc()[-1500:]}"
     return "taken", None
 

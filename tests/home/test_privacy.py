@@ -166,7 +166,8 @@ def decoded(home, name, folder):
         status = campaign.status()
     archive(home, name, folder / f"{name}.zip")
     with zipfile.ZipFile(folder / f"{name}.zip") as file:
-        packed = {each: file.read(each) for each in file.namelist()}
+        # Each home signs with a key of its own.
+        packed = {each: file.read(each) for each in file.namelist() if each != "signature.json"}
     vectors = pool.vectors.toarray() if pool.kind == "sparse" else np.array(pool.vectors)
     return {
         "tables": tables,
