@@ -317,7 +317,9 @@ def test_a_campaign_from_a_dropped_table_to_its_archive(http, server):
     assert http.delete("/api/campaigns/cars", params={"confirm": "cars"}).status_code == 200
     assert "cars" not in [one["name"] for one in http.get("/api/campaigns").json()["campaigns"]]
     back = http.post("/api/uploads", params={"name": "a.zip"}, content=archive).json()["upload"]
-    assert http.post("/api/restore", json={"upload": back, "name": "again"}).json() == {"name": "again"}
+    taken = http.post("/api/restore", json={"upload": back, "name": "again"}).json()
+    assert taken["name"] == "again"
+    assert "signed with the key of this home" in taken["signature"]
     assert http.post("/api/campaigns/again/ask", json={}).json()["items"][0]["id"] == item["id"]
 
 

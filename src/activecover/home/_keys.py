@@ -19,6 +19,7 @@ from activecover.errors import InputError, StoreError
 from activecover.files import private_folder, sync_folder, write_whole
 
 _SECRET_BYTES = 32
+_SIGNING = "signing.pem"
 _PEM_START = "-----BEGIN "
 
 
@@ -49,7 +50,7 @@ def signing_key(folder: Path) -> SigningKey:
     >>> key.public.check(key.sign(b"text"), b"text"), key.public.check(key.sign(b"text"), b"other")
     (True, False)
     """
-    path = private_folder(folder / "keys") / "signing.pem"
+    path = private_folder(folder / "keys") / _SIGNING
     fresh = Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -60,6 +61,11 @@ def signing_key(folder: Path) -> SigningKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise StoreError(f"{path}: not an Ed25519 key; restore it from a copy")
     return SigningKey(key)
+
+
+def known_key(folder: Path) -> PublicKey | None:
+    """The public half of the key that signs for a home; None where it has not signed anything yet."""
+    return signing_key(folder).public if (folder / "keys" / _SIGNING).exists() else None
 
 
 @dataclass(frozen=True, slots=True)

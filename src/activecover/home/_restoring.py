@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from activecover.errors import ActiveCoverError, InputError, StoreError
 from activecover.files import WorkFolder, locked, private_folder, sync_folder, write_whole
-from activecover.home._keys import PublicKey, signing_key
+from activecover.home._keys import PublicKey, known_key
 from activecover.home._pools import arranging, place_pool
 from activecover.home._signing import Signer
 from activecover.home._unpacking import Unpacked, said_of, unpack
@@ -60,7 +60,7 @@ def restored(
     with WorkFolder(home.folder, KIND) as work:
         # In a folder of its own, so that no member can be taken for our notes.
         inside = private_folder(work / "unpacked")
-        unpacked = unpack(path, inside, key=key, own=signing_key(home.folder).public, large=large)
+        unpacked = unpack(path, inside, key=key, own=known_key(home.folder), large=large)
         chosen = name or unpacked.manifest.name
         _check_free(home, chosen)
         with said_of(path), arranging(home.folder):

@@ -27,6 +27,8 @@ class Signer:
     key: PublicKey | None
     #: Whether the key was compared with one that was handed over by another way.
     trusted: bool
+    #: Whether it is the key of the home that looks at it.
+    own: bool = False
 
     def note(self, what: str) -> str:
         """What the signature proves, in one sentence."""
@@ -34,6 +36,8 @@ class Signer:
             return f"the {what} is not signed (an earlier version made it): anybody could have written it"
         if self.trusted:
             return f"the {what} is signed with the key that you gave, {self.key.fingerprint}"
+        if self.own:
+            return f"the {what} is signed with the key of this home, {self.key.fingerprint}"
         return (
             f"the {what} was not changed since someone signed it with the key {self.key.fingerprint}; "
             "whose key that is, the signature does not show: get the key from its owner and give it with --key"

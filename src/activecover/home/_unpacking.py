@@ -114,8 +114,8 @@ def unpack(
         raise InputError(f"{path}: no such file")
     with said_of(path), checked_zip(path, _STRUCTURE) as packed:
         manifest, signer = _read_manifest(packed, key)
-        known = signer.trusted or (signer.key is not None and signer.key == own)
-        limits = LARGE if large or known else USUAL
+        signer = replace(signer, own=signer.key is not None and signer.key == own)
+        limits = LARGE if large or signer.trusted or signer.own else USUAL
         _check_sizes(path, packed, folder, limits)
         for inside, digest in manifest.hashes.items():
             _unpack_member(packed, inside, folder, digest)
