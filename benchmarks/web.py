@@ -47,7 +47,7 @@ def make_home(folder: Path, rows: int) -> np.ndarray[tuple[int], np.dtype[np.boo
 
 def start(folder: Path) -> tuple[subprocess.Popen[str], str]:
     """A server, and where it is."""
-    command = [sys.executable, "-m", "activecover", "serve", "--home", str(folder), "--port", "0"]
+    command = [sys.executable, "-m", "activecover", "serve", "--home", str(folder), "--port", "0", "--no-token"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     assert process.stdout is not None
     for line in process.stdout:

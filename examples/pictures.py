@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from playwright.sync_api import sync_playwright
 
 from activecover.home import Home
 from activecover.web import Client, RemoteCampaign
+from activecover.web._access import Door
 from activecover.web._app import make_app
 from activecover.web.server import listen
 
@@ -228,7 +230,9 @@ def main(target: str) -> None:
         folder = Path(name)
         listener = listen("127.0.0.1", 0)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = uvicorn.Server(uvicorn.Config(make_app(Home(folder / "home")), log_level="warning"))
+        server = uvicorn.Server(
+            uvicorn.Config(make_app(Home(folder / "home"), door=Door(open_since=time.time())), log_level="warning")
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from activecover.home import Home, People, archive
+from activecover.home import Home, archive
 
 NOBODY = 65534
 
@@ -49,7 +49,7 @@ def use(folder: Path, table: Path) -> None:
         home.add_rows("cars", more)
         more.unlink()
         archive(home, "cars", home.folder / "cars.zip")
-        People(home.folder).add("ann", "annotator")
+        home.people.add("ann", "annotator")
         home.open("cars").close()
 
 

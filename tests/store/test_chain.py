@@ -112,7 +112,7 @@ def test_a_database_that_was_tampered_with(store: SqlStore, tamper: Callable[[Li
 
 def test_events_of_an_earlier_version_are_chained_by_the_migration(store: SqlStore) -> None:
     with store._engine.begin() as connection:
-        for table in ("wanted", "ready", "events", "campaigns", "alembic_version"):
+        for table in ("sessions", "rights", "people", "wanted", "ready", "events", "campaigns", "alembic_version"):
             connection.execute(sa.text(f"DROP TABLE {table}"))
     with store._engine.connect() as connection:
         upgrade(connection, "0002")

@@ -110,7 +110,7 @@ def test_every_earlier_schema_is_opened(url, revision):
     with SqlStore(url) as store:
         engine = store._engine
         with engine.begin() as connection:
-            for table in ("wanted", "ready", "events", "campaigns", "alembic_version"):
+            for table in ("sessions", "rights", "people", "wanted", "ready", "events", "campaigns", "alembic_version"):
                 connection.execute(sa.text(f"DROP TABLE {table}"))
         with engine.connect() as connection:
             upgrade(connection, revision)

@@ -45,6 +45,11 @@ class Visitor:
         self.page.goto("about:blank")
         self.page.goto(f"{self.url}/#/{view}/{name}")
 
+    def sign_in(self, token: str) -> None:
+        """Begin a session, as the page does."""
+        answer = self.context.request.post(f"{self.url}/api/login", headers={"Authorization": f"Bearer {token}"})
+        assert answer.ok, answer.text()
+
     def press(self, key: str) -> None:
         self.page.keyboard.press(key)
 

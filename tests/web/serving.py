@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,22 +43,43 @@ def make_home(folder: Path, pool: Pool, name: str = "mail", **settings: Any) -> 
         home.new(name, pool, **{"explore": 8, "seed": 1, **settings}).close()
 
 
-class ThreadServer:
-    """The server in a thread of the tests' own process: real sockets, and no time lost with starting it."""
+def let_in(folder: Path, name: str, role: str | None = "owner", **inside: str) -> str:
+    """Add a person to a home; their token."""
+    with Home(folder) as home:
+        return home.people.add(name, role, inside)
 
-    def __init__(self, folder: Path, token: str | None = None, lease: float | None = None, **config: Any) -> None:
+
+class ThreadServer:
+    """The server in a thread of the tests' own process: real sockets, and no time lost with starting it.
+
+    Without a token, and with nobody in the home who has one, it asks for none, as with ``--no-token``.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        token: str | None = None,
+        lease: float | None = None,
+        proxies: Sequence[str] = (),
+        **config: Any,
+    ) -> None:
         import uvicorn
 
+        from activecover.web._access import Door
         from activecover.web._app import make_app
-        from activecover.web.server import PROTOCOL, listen
+        from activecover.web.server import PROTOCOL, forwarding, listen
 
         self.folder = folder
         self._listener = listen("127.0.0.1", 0)
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        app = make_app(Home(folder), token=token, hosts={"127.0.0.1"}, lease=lease)
-        self.app, self.desk = app, app.app.state.desk
-        self._server = uvicorn.Server(uvicorn.Config(app, **{**PROTOCOL, **config}))
+        home = Home(folder)
+        anyone = token is None and not len(home.people)
+        door = Door(None if token is None else home.people.mark(token), time.time() if anyone else None)
+        self.app = make_app(home, door=door, hosts={"127.0.0.1"}, lease=lease)
+        self.desk = self.app.app.state.desk
+        settings = uvicorn.Config(self.app, **{**PROTOCOL, **forwarding(proxies), **config})
+        self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
         self._thread.start()
         wait_for(self.url)
@@ -81,9 +102,22 @@ def wait_for(url: str) -> None:
 
 
 class Server:
-    """``activecover serve`` in a process of its own; the port stays the same when it is started again."""
+    """``activecover serve`` in a process of its own; the port stays the same when it is started again.
 
-    def __init__(self, folder: Path, *options: str, before: Callable[[], None] | None = None) -> None:
+    Without ``token`` it is started with ``--no-token``; with it, what a person has to type is in :attr:`link`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        env: dict[str, str] | None = None,
+        token: bool = False,
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        self.env = env or {}
+        if not token:
+            options = (*options, "--no-token")
         self.folder = folder
         self.options = options
         self.before = before  # called in the process before the server begins
@@ -112,7 +146,7 @@ class Server:
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=self.before,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **self.env},
         )
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -123,6 +157,11 @@ class Server:
         else:
             raise AssertionError(self.process.stderr.read() if self.process.stderr else "no server")
         wait_for(self.url)
+        self.link = ""
+        if "--no-token" not in self.options and "--name" not in self.options:
+            line = self.process.stdout.readline().strip()
+            self.said.append(line)
+            self.link = line.rpartition(" ")[2]
 
     def kill(self) -> None:
         self.process.kill()

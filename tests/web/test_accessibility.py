@@ -2,9 +2,8 @@
 
 import pytest
 from browsing import DESKTOP, PHONE
-from serving import ThreadServer, make_home, scene
+from serving import ThreadServer, let_in, make_home, scene
 
-from activecover.home import People
 from activecover.web import Client
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
@@ -108,25 +107,37 @@ def test_axe_finds_nothing_serious(visit, address, scheme, size):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_asking_for_a_token_and_being_known(visit, tmp_path, scheme):
     make_home(tmp_path, POOL)
-    token = People(tmp_path).add("ann", "annotator")
+    token = let_in(tmp_path, "ann", "annotator")
     server = ThreadServer(tmp_path)
     try:
         someone = visit(server.url, color_scheme=scheme)
         someone.go("label")
         someone.page.wait_for_selector("dialog[open]")
         assert serious(someone.page) == []
-        someone.page.keyboard.type("no such token")
-        someone.press("Enter")
-        someone.page.wait_for_selector("#notice:not(:empty)")
-        someone.page.wait_for_selector("dialog[open]")
+        assert someone.page.locator("#token-words").inner_text() == "Sign in with your token."
+        for wrong in ("no such token", "no-such-token"):
+            someone.page.keyboard.type(wrong)
+            someone.press("Enter")
+            someone.page.wait_for_selector("#token-wrong:text-is('That token is not valid.')")
+            someone.press("Escape")
+            someone.until(lambda: someone.page.locator("dialog[open]").count(), "there is nothing behind it yet")
+        assert serious(someone.page) == []
+        someone.page.locator("#token-value").fill("")
         someone.page.keyboard.type(token)
         someone.press("Enter")
         someone.page.wait_for_selector("article.item[data-id]")
         assert someone.page.locator("nav a").all_inner_texts() == ["Label", "Campaigns"]
-        assert someone.page.locator("#known-name").inner_text() == "ann"
+        assert someone.page.locator("#known").inner_text() == "ann"
         assert not someone.page.locator("#who").is_visible()
         assert serious(someone.page) == []
-        someone.page.locator("#leave").click()
+        (cookie,) = someone.context.cookies()
+        someone.page.get_by_role("button", name="Sign out").click()
         someone.page.wait_for_selector("dialog[open]")
+        assert someone.context.cookies() == []
+        # It is of no use to anyone who has kept it.
+        someone.context.add_cookies([cookie])
+        someone.page.reload()
+        ended = "#token-words:text-is('Your session has ended. Sign in again with your token.')"
+        someone.page.wait_for_selector(ended)
     finally:
         server.stop()

@@ -344,9 +344,15 @@ def test_a_token_is_asked_for_and_guessing_is_slowed(tmp_path):
             good = {"Authorization": "Bearer a secret"}
             assert http.get("/api/campaigns", headers=good).status_code == 200
             assert http.get("/metrics").status_code == 401
+            wrong = {"Authorization": "Bearer no"}
             for _ in range(10):
-                assert http.get("/api/campaigns", headers={"Authorization": "Bearer no"}).status_code == 401
-            assert http.get("/api/campaigns", headers=good).status_code == 429
+                assert http.get("/api/campaigns", headers=wrong).status_code == 401
+            pauses = [http.get("/api/campaigns", headers=wrong) for _ in range(3)]
+            assert [answer.status_code for answer in pauses] == [429] * 3
+            assert [int(answer.headers["Retry-After"]) for answer in pauses] == [1, 2, 4]
+            # Nobody is locked out by it, and a missing token is not a wrong one.
+            assert http.get("/api/campaigns", headers=good).status_code == 200
+            assert http.get("/api/campaigns").status_code == 401
     finally:
         running.stop()
 

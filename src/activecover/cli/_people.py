@@ -1,7 +1,9 @@
-"""``activecover people``: who may use the server, and as what."""
+"""``activecover people``: who may use the server, where, and as what."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,49 +11,135 @@ import typer
 from rich.text import Text
 
 from activecover.cli import _options as options
+from activecover.cli._secrets import Store, StoreFile, store_of
 from activecover.cli._show import out, print_json, print_table
 from activecover.home import Home, People
 
-app = typer.Typer(help="Who may use the server, and as what.", no_args_is_help=True)
+app = typer.Typer(help="Who may use the server, where, and as what.", no_args_is_help=True)
 
 HomeFolder = Annotated[
     Path | None,
     typer.Option("--home", help="Folder of the campaigns; default: ACTIVECOVER_HOME or ~/.activecover."),
 ]
 Name = Annotated[str, typer.Argument(help="Who.", show_default=False)]
+Campaign = Annotated[str, typer.Argument(help="In which campaign.", show_default=False)]
+RoleName = Annotated[
+    str, typer.Argument(help="reader (looks), annotator (labels), adjudicator (also settles), or owner.")
+]
 
 
 @app.command("add")
 def add(
     name: Name,
     role: Annotated[
-        str, typer.Option("--role", help="annotator (labels), adjudicator (also settles and sees), or owner.")
+        str,
+        typer.Option(
+            "--role", help="reader (looks), annotator (labels), adjudicator (also settles and sees), or owner."
+        ),
     ] = "annotator",
+    campaigns: Annotated[
+        list[str] | None,
+        typer.Option("--campaign", help="The role is for this campaign alone; may be repeated. Default: for all."),
+    ] = None,
     home: HomeFolder = None,
+    store: Store = None,
+    store_file: StoreFile = None,
 ) -> int:
     """Let someone in and show their token, once."""
-    out().print(Text(_people(home).add(name, role)), soft_wrap=True)
+    with _people(home, store, store_file) as people:
+        inside = dict.fromkeys(campaigns or (), role)
+        _show(people.add(name, None if inside else role, inside))
     return 0
 
 
 @app.command("list")
-def list_people(home: HomeFolder = None, json: options.Json = False) -> int:
+def list_people(
+    home: HomeFolder = None, store: Store = None, store_file: StoreFile = None, json: options.Json = False
+) -> int:
     """Show who may use the server."""
-    everyone = _people(home).all()
+    with _people(home, store, store_file) as people:
+        everyone = people.all()
     if json:
-        print_json([{"name": person.name, "role": person.role} for person in everyone])
+        print_json([{"name": person.name, "role": person.role, "campaigns": person.rights} for person in everyone])
     else:
-        print_table("", ("who", "role"), [(person.name, person.role) for person in everyone])
+        rows = [
+            (
+                person.name,
+                person.role or "",
+                ", ".join(f"{name}: {role}" for name, role in sorted(person.rights.items())),
+            )
+            for person in everyone
+        ]
+        print_table("", ("who", "everywhere", "in campaigns"), rows)
     return 0
 
 
 @app.command("remove")
-def remove(name: Name, home: HomeFolder = None) -> int:
-    """Let someone in no longer, at once."""
-    _people(home).remove(name)
-    out().print(Text(f"{name} is out"))
+def remove(name: Name, home: HomeFolder = None, store: Store = None, store_file: StoreFile = None) -> int:
+    """Let someone in no longer, at once; their sessions end."""
+    with _people(home, store, store_file) as people:
+        people.remove(name)
+        _show(f"{name} is out")
+        if not len(people):
+            _show("nobody else is left: servers that others can reach let nobody in until someone is added")
     return 0
 
 
-def _people(home: Path | None) -> People:
-    return People(Home(home).folder)
+@app.command("rotate")
+def rotate(name: Name, home: HomeFolder = None, store: Store = None, store_file: StoreFile = None) -> int:
+    """Show a new token, once; the old one is no longer good, and the sessions begun with it end."""
+    with _people(home, store, store_file) as people:
+        _show(people.rotate(name))
+    return 0
+
+
+@app.command("role")
+def set_role(
+    name: Name,
+    role: Annotated[str, typer.Argument(help="reader, annotator, adjudicator, owner; or none.")],
+    home: HomeFolder = None,
+    store: Store = None,
+    store_file: StoreFile = None,
+) -> int:
+    """Say what someone may do in all campaigns; with none, only what they are granted in single ones."""
+    with _people(home, store, store_file) as people:
+        people.set_role(name, None if role == "none" else role)
+    _show(f"{name}: {role}")
+    return 0
+
+
+@app.command("grant")
+def grant(
+    name: Name,
+    campaign: Campaign,
+    role: RoleName,
+    home: HomeFolder = None,
+    store: Store = None,
+    store_file: StoreFile = None,
+) -> int:
+    """Say what someone may do in one campaign; of this and their role everywhere, the higher one counts."""
+    with _people(home, store, store_file) as people:
+        people.grant(name, campaign, role)
+    _show(f"{name} in {campaign}: {role}")
+    return 0
+
+
+@app.command("revoke")
+def revoke(
+    name: Name, campaign: Campaign, home: HomeFolder = None, store: Store = None, store_file: StoreFile = None
+) -> int:
+    """Take away what someone was granted in one campaign."""
+    with _people(home, store, store_file) as people:
+        people.revoke(name, campaign)
+    _show(f"{name} in {campaign}: nothing of their own any more")
+    return 0
+
+
+@contextmanager
+def _people(home: Path | None, store: str | None, store_file: Path | None) -> Iterator[People]:
+    with Home(home, store_of(store, store_file)) as place:
+        yield place.people
+
+
+def _show(text: str) -> None:
+    out().print(Text(text), soft_wrap=True)

@@ -8,7 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from activecover.cli._secrets import Store, StoreFile, secret_from, store_of, warn
 from activecover.cli._show import out
+
+#: What a person can guess is no token.
+_SHORT = 16
 
 
 def serve(
@@ -16,25 +20,35 @@ def serve(
         Path | None,
         typer.Option("--home", help="Folder of the campaigns; default: ACTIVECOVER_HOME or ~/.activecover."),
     ] = None,
-    store: Annotated[
-        str | None, typer.Option("--store", help="postgresql://… for teams; default: an SQLite file in the folder.")
-    ] = None,
+    store: Store = None,
+    store_file: StoreFile = None,
     host: Annotated[str, typer.Option("--host", help="Where to listen; by default this machine alone.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free.")] = 8321,
-    token: Annotated[
-        str | None,
+    token_file: Annotated[
+        Path | None,
         typer.Option(
-            "--token",
-            envvar="ACTIVECOVER_TOKEN",
-            help="What makes an owner of whoever brings it along; see also: activecover people.",
+            "--token-file",
+            help="A file with a token for an owner without a name; or set ACTIVECOVER_TOKEN. See also: activecover people.",
         ),
     ] = None,
+    token: Annotated[
+        str | None, typer.Option("--token", hidden=True, help="The token itself: other users can see it.")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Ask for no token: every user of this machine is an owner.")
+    ] = False,
     lease: Annotated[
         float | None, typer.Option("--lease", min=1, help="Seconds after which an unanswered item goes back; 1800.")
     ] = None,
     names: Annotated[
         list[str] | None,
         typer.Option("--name", help="A name by which a proxy's visitors know this server; may be repeated."),
+    ] = None,
+    proxies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--proxy", help="Address of a proxy whose word on where requests come from counts; may be repeated."
+        ),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that share the work.")] = 1,
     upload_limit: Annotated[
@@ -55,10 +69,21 @@ def serve(
     from activecover.home import Home
     from activecover.web.server import serve as run
 
-    with Home(home, store) as place:
+    with Home(home, store_of(store, store_file)) as place:
         run(
-            place, host=host, port=port, token=token, lease=lease, open_page=open_page, names=names or (),
+            place, host=host, port=port, token=_token(token, token_file), no_token=no_token, lease=lease,
+            open_page=open_page, names=names or (), proxies=proxies or (),
             workers=workers, upload_limit=upload_limit, memory=memory, debug=debug,
             say=lambda line: out().print(Text(line), soft_wrap=True),
         )  # fmt: skip
     return 0
+
+
+def _token(given: str | None, file: Path | None) -> str | None:
+    """A token from a file, else from the environment; on the command line other users can see it."""
+    if given is not None:
+        warn("--token can be seen by every user of this machine: use --token-file or ACTIVECOVER_TOKEN")
+    token = given or secret_from(file, "ACTIVECOVER_TOKEN", "token")
+    if token is not None and len(token) < _SHORT:
+        warn(f"the token has fewer than {_SHORT} characters and may be guessed: choose a longer one")
+    return token

@@ -4,7 +4,7 @@ from activecover.home._archive import archive
 from activecover.home._exchange import export_labels, read_answers
 from activecover.home._home import Home, default_folder, embedding_for
 from activecover.home._keys import PublicKey, SigningKey, signing_key
-from activecover.home._people import ROLES, People, Person, Role
+from activecover.home._people import LIFETIME, OWNER, ROLES, People, Person, Role, new_token
 from activecover.home._privacy import PrivacyReport, privacy_check
 from activecover.home._restoring import restore, restored
 from activecover.home._signing import Signer
@@ -20,6 +20,8 @@ from activecover.home._verify import (
 from activecover.home._withdrawing import Withdrawal
 
 __all__ = [
+    "LIFETIME",
+    "OWNER",
     "ROLES",
     "Home",
     "People",
@@ -35,6 +37,7 @@ __all__ = [
     "default_folder",
     "embedding_for",
     "export_labels",
+    "new_token",
     "opened_archive",
     "privacy_check",
     "read_answers",

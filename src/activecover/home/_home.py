@@ -16,6 +16,7 @@ from activecover.campaign import UNDO_WINDOW, Campaign, check_share
 from activecover.errors import InputError
 from activecover.files import WorkFolder, make_private, private_folder, sweep
 from activecover.home._outside import joined, load_outside, save_outside
+from activecover.home._people import People
 from activecover.home._pools import arranging, place_pool
 from activecover.home._restoring import take_back
 from activecover.home._withdrawing import Withdrawal, have_alone, withdraw
@@ -91,6 +92,8 @@ class Home:
             raise InputError(f"{self.folder}: the folder cannot be made ({wrong.strerror})") from wrong
         self.url = store or str(self.folder / "store.sqlite")
         self._store: SqlStore | None = None
+        #: Who may use a server of this home.
+        self.people = People(self)
         take_back(self)
 
     @property
@@ -252,6 +255,7 @@ class Home:
 
     def close(self) -> None:
         """Let go of the store."""
+        self.people.close()
         if self._store is not None:
             self._store.close()
             self._store = None

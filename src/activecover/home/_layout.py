@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from activecover.home._home import Home
 
 #: Names at the top of a home that never hold contents of a pool.
-_PLAIN = ("keys", "people.json")
+_PLAIN = ("keys", "people.json", ".sign-in.html")
 #: Files of ours in the temporary directory begin with one of these.
 TEMPORARY = ("activecover-", ".activecover-")
 _WORK = {

@@ -10,6 +10,7 @@ from activecover.store._names import check_name
 from activecover.store._shared import Ready, SharedLog
 
 if TYPE_CHECKING:
+    from activecover.store._people import PersonRow, SessionRow, SqlPeople
     from activecover.store._sql import SqlLog, SqlStore
 
 __all__ = [
@@ -22,9 +23,12 @@ __all__ = [
     "JsonlLog",
     "Ledger",
     "MemoryLog",
+    "PersonRow",
     "Ready",
+    "SessionRow",
     "SharedLog",
     "SqlLog",
+    "SqlPeople",
     "SqlStore",
     "check_name",
     "events_of",
@@ -42,4 +46,8 @@ def __getattr__(name: str) -> Any:
         from activecover.store import _sql
 
         return getattr(_sql, name)
+    if name in ("PersonRow", "SessionRow", "SqlPeople"):
+        from activecover.store import _people
+
+        return getattr(_people, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

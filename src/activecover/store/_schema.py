@@ -58,8 +58,38 @@ wanted = sa.Table(
     sa.Column("amount", sa.Integer, nullable=False),
 )
 
+#: Who may use a server. One who was removed keeps a row without a mark (the keyed hash of a token).
+people = sa.Table(
+    "people",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    #: On the whole server.
+    sa.Column("role", sa.Text),
+    sa.Column("mark", sa.Text, unique=True),
+    sa.Column("removed", sa.Float),
+)
+#: What people may do in single campaigns.
+rights = sa.Table(
+    "rights",
+    metadata,
+    sa.Column("person", sa.Integer, sa.ForeignKey("people.id"), primary_key=True),
+    sa.Column("campaign", sa.Integer, sa.ForeignKey("campaigns.id"), primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+)
+#: Browsers that are signed in, by keyed hashes of session ids and of the tokens they were begun with.
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("mark", sa.Text, primary_key=True),
+    sa.Column("person", sa.Integer, sa.ForeignKey("people.id")),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("seen", sa.Float, nullable=False),
+    sa.Column("expires", sa.Float, nullable=False),
+)
+
 #: The newest schema, and all before it, oldest first.
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 

@@ -22,7 +22,7 @@ from activecover.store._chain import START
 from activecover.store._local import check_local, lock_file
 from activecover.store._log import Event
 from activecover.store._names import check_name
-from activecover.store._schema import campaigns, events, metadata, prepare, ready, revision, wanted
+from activecover.store._schema import campaigns, events, metadata, prepare, ready, revision, rights, wanted
 from activecover.store._sealed import (
     REMEDY,
     check_end,
@@ -143,7 +143,7 @@ class SqlStore:
         with _clearly(self):
             number = self._row(name).id
             with self._nobody_appends(number), self._transaction() as connection:
-                for table in (ready, wanted, events):
+                for table in (ready, wanted, events, rights):
                     connection.execute(sa.delete(table).where(table.c.campaign == number))
                 connection.execute(sa.delete(campaigns).where(campaigns.c.id == number))
                 if self.anchor is not None:
@@ -226,10 +226,26 @@ class SqlStore:
         finally:
             lock.release()
 
+    def engine(self) -> sa.Engine:
+        """Another way to the same database, with connections of its own; the caller disposes of it."""
+        return _engine_of(self.url, self.path)
+
     @contextmanager
-    def _transaction(self) -> Iterator[sa.Connection]:
+    def clearly(self) -> Iterator[None]:
+        """What the database says in its own words, in one line of ours."""
+        with _clearly(self):
+            yield
+
+    @contextmanager
+    def transaction(self, engine: sa.Engine) -> Iterator[sa.Connection]:
+        """A transaction on another way to this database; what goes wrong is one line."""
+        with _clearly(self), self._transaction(engine) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, engine: sa.Engine | None = None) -> Iterator[sa.Connection]:
         """A connection whose changes are all kept at the end, or none of them."""
-        with self._engine.connect() as connection:
+        with (engine or self._engine).connect() as connection:
             if self.path is not None:
                 # SQLAlchemy begins nothing here, as turns begin and end themselves.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 
 from activecover import __version__
-from activecover.home import Home, People
-from activecover.home._people import hash_of
-from activecover.web import _labelling, _looking, _problems, _setting_up
+from activecover.home import Home
+from activecover.web import _account, _labelling, _looking, _people, _problems, _setting_up
+from activecover.web._access import Access, Door
 from activecover.web._desk import DEFAULT_LEASE, Desk
-from activecover.web._guard import LARGEST_UPLOAD, Access, Guard
+from activecover.web._guard import LARGEST_UPLOAD, Guard
 from activecover.web._metrics import Metrics
 
 _STATIC = Path(__file__).with_name("static")
@@ -25,8 +25,7 @@ _STATIC = Path(__file__).with_name("static")
 def make_app(
     home: Home,
     *,
-    token: str | None = None,
-    required: bool = False,
+    door: Door | None = None,
     hosts: set[str] | None = None,
     lease: float | None = None,
     largest_upload: int = LARGEST_UPLOAD,
@@ -38,11 +37,8 @@ def make_app(
     ----------
     home : Home
         Where the campaigns live; the app closes it at its end.
-    token : str, optional
-        What makes an owner of whoever brings it along.
-    required : bool
-        Whether requests need a token even while none is known. Else they need one as soon as there is one,
-        or someone in the home has one.
+    door : Door, optional
+        Who may enter besides the people of the home; nobody where not given.
     hosts : set of str, optional
         Names by which the server may be addressed; any where not given.
     lease : float, optional
@@ -53,7 +49,7 @@ def make_app(
         MB that reading an uploaded file may take.
     """
     desk, metrics = Desk(home, lease or DEFAULT_LEASE, memory), Metrics()
-    access = Access(People(home.folder), None if token is None else hash_of(token), required=required)
+    access = Access(home.people, door or Door())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -70,10 +66,12 @@ def make_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.state.desk = desk
+    app.state.desk, app.state.access = desk, access
     _problems.install(app)
-    for part in (_labelling, _looking, _setting_up):
+    for part in (_account, _labelling, _looking, _setting_up, _people):
         app.include_router(part.router)
+    app.include_router(_labelling.seeing)
+    app.include_router(_account.page)
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:
@@ -86,10 +84,6 @@ def make_app(
         """Figures for Prometheus."""
         text = metrics.text((one.name, one.reader.counts()) for one in desk.opened())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
-
-    @app.get("/", include_in_schema=False)
-    def page() -> HTMLResponse:
-        return HTMLResponse((_STATIC / "index.html").read_text(encoding="utf-8"))
 
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")
     return Guard(app, metrics, access, hosts, largest_upload)

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import numpy as np
 
@@ -35,9 +35,9 @@ class Client:
     Parameters
     ----------
     url : str
-        Where the server is: ``http://127.0.0.1:8321``.
+        Where the server is: ``http://127.0.0.1:8321``, or the link that it printed.
     token : str, optional
-        What the server wants to see; ``ACTIVECOVER_TOKEN`` where not given.
+        Your token; that of the link, or ``ACTIVECOVER_TOKEN``, where not given.
     retries : int
         How often a request is made again, under the same name, when the server does not answer.
     timeout : float
@@ -62,7 +62,8 @@ class Client:
         transport: Any = None,
     ) -> None:
         self._httpx = require("httpx", extra="web", purpose="clients")
-        token = token or os.environ.get("ACTIVECOVER_TOKEN")
+        url, inside = _without_token(url)
+        token = token or inside or os.environ.get("ACTIVECOVER_TOKEN")
         headers = {} if not token else {"Authorization": f"Bearer {token}"}
         try:
             self._http = self._httpx.Client(base_url=url, headers=headers, timeout=timeout, transport=transport)
@@ -70,6 +71,7 @@ class Client:
             raise InputError(f"{url!r} is no address of a server: give http://host:port") from wrong
         self.url = url
         self.retries = retries
+        self._has_token = bool(token)
 
     def names(self) -> list[str]:
         """The campaigns there are."""
@@ -114,11 +116,20 @@ class Client:
             except (TypeError, ValueError, self._httpx.InvalidURL) as wrong:
                 raise InputError(f"this cannot be sent ({wrong})") from wrong
             else:
+                self._check_known(answer)
                 if answer.status_code not in _LATER or last:
                     return _checked(answer)
             time.sleep(wait)
             wait = min(2 * wait, 2.0)
         raise AssertionError
+
+    def _check_known(self, answer: Any) -> None:
+        """Refuse to go on where the server does not know who we are: trying again changes nothing."""
+        if answer.status_code not in (401, 429) or _kind_of(answer) != "token":
+            return
+        if self._has_token:
+            raise InputError(f"{self.url}: that token is wrong; ask an owner of the server for yours")
+        raise InputError(f"{self.url}: the server wants a token: give token=…, or set ACTIVECOVER_TOKEN")
 
     def close(self) -> None:
         """Let go of connections."""
@@ -269,6 +280,27 @@ class RemoteCampaign:
             offset += size
             if offset >= page["total"]:
                 return
+
+
+def _without_token(url: str) -> tuple[str, str | None]:
+    """An address and the token in it, if it is a link to sign in.
+
+    Examples
+    --------
+    >>> _without_token("http://127.0.0.1:8321/?token=abc"), _without_token("http://127.0.0.1:8321")
+    (('http://127.0.0.1:8321/', 'abc'), ('http://127.0.0.1:8321', None))
+    """
+    address, _, query = str(url).partition("?")
+    found = parse_qs(query).get("token")
+    return (address, found[0]) if found else (str(url), None)
+
+
+def _kind_of(answer: Any) -> str | None:
+    """The kind of problem that an answer is about, if it is one of ours."""
+    try:
+        return str(json.loads(answer.content)["type"]).rpartition(":")[2]
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _checked(answer: Any) -> Any:

@@ -117,13 +117,17 @@ class Desk:
             with self._lock:
                 found = self._open.get(name)
             if found is None:
-                if name not in self.names():
-                    known = ", ".join(self.names()) or "none"
-                    raise missing(f"there is no campaign {name!r} (there are: {known})")
+                self.check_exists(name)
                 about = self.home.store.about(name)
                 campaign = self.home.open(name, think_ahead=True, lease=about.get("lease") or self._lease)
                 found = self.adopt(name, campaign, about.get("template"))
             return found
+
+    def check_exists(self, name: str) -> None:
+        """Refuse a name that no campaign has."""
+        names = self.names()
+        if name not in names:
+            raise missing(f"there is no campaign {name!r} (there are: {', '.join(names) or 'none'})")
 
     def create(self, name: str, upload: str, *, template: str | None, request: str | None = None, **how: Any) -> Open:
         """Begin a campaign on an uploaded file; a request that is made again has done it already."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import hmac
+import asyncio
 import ipaddress
 import json
 import logging
 import re
 import secrets
-import threading
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
-from activecover.home import People, Person
-from activecover.home._people import hash_of
-from activecover.web._metrics import Metrics
-from activecover.web._problems import MEDIA_TYPE, BodyProblem, body_of, said_of
+import anyio
+import anyio.to_thread
 
-Scope = MutableMapping[str, Any]
+from activecover.errors import ActiveCoverError
+from activecover.web._access import Access, NotKnown, Scope, client_of, cookie_name, credentials_of
+from activecover.web._metrics import Metrics
+from activecover.web._problems import MEDIA_TYPE, BodyProblem, body_of, said_of, sort
+
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Headers = Sequence[tuple[bytes, bytes]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 log = logging.getLogger("activecover.web")
@@ -37,66 +38,19 @@ FRAME_POLICY = "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-in
 LARGEST_BODY = 16 << 20
 _BODIES_AT_ONCE = 4 * LARGEST_BODY
 LARGEST_UPLOAD = 4 << 30
-_FAILURES, _WINDOW = 10, 60.0
-_MOST_ADDRESSES = 10_000
-#: On a machine of one's own one may do everything, under any name.
-ANYONE = Person(None, "owner")
+#: Seconds that an answer takes longer for a client that has sent too many wrong tokens.
+_SLOWED = 0.1
+#: Threads that look up tokens and sessions, apart from those that answer requests.
+_LOOKING_UP = 4
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class Refused(Exception):
     """A request that goes no further."""
 
-    def __init__(self, status: int, text: str, kind: str = "refused") -> None:
+    def __init__(self, status: int, text: str, kind: str = "refused", headers: Headers = ()) -> None:
         super().__init__(text)
-        self.status, self.text, self.kind = status, text, kind
-
-
-class Access:
-    """Who someone is, by their token; wrong ones are slowed down.
-
-    Parameters
-    ----------
-    people : People, optional
-        Those who have a token of their own.
-    token : str, optional
-        The hash of a token that makes an owner of anyone.
-    required : bool
-        Whether a token is needed even while there is nobody who has one.
-    """
-
-    def __init__(self, people: People | None = None, token: str | None = None, *, required: bool = False) -> None:
-        self._people = people
-        self._token = token
-        self._required = required or token is not None
-        self._failures: dict[str, list[float]] = {}
-        self._lock = threading.Lock()
-
-    def person(self, address: str, token: str | None) -> Person:
-        """Who brings a token along from an address."""
-        if not self._required and not self._people:
-            return ANYONE
-        now = time.monotonic()
-        with self._lock:
-            recent = [at for at in self._failures.get(address, ()) if at > now - _WINDOW]
-            if len(recent) >= _FAILURES:
-                raise Refused(429, "too many wrong tokens: wait a minute")
-            found = None if token is None else self._known_by(token)
-            if found is not None:
-                return found
-            if token is not None:
-                self._forget_old(now)
-                self._failures[address] = [*recent, now]
-        raise Refused(401, "this server wants a token: Authorization: Bearer …")
-
-    def _known_by(self, token: str) -> Person | None:
-        if self._token is not None and hmac.compare_digest(hash_of(token), self._token):
-            return ANYONE
-        return None if self._people is None else self._people.known_by(token)
-
-    def _forget_old(self, now: float) -> None:
-        if len(self._failures) >= _MOST_ADDRESSES:
-            self._failures = {who: at for who, at in self._failures.items() if at[-1] > now - _WINDOW}
+        self.status, self.text, self.kind, self.headers = status, text, kind, headers
 
 
 class Guard:
@@ -131,6 +85,7 @@ class Guard:
         self._hosts = hosts
         self._largest_upload = largest_upload
         self._bodies = _Bodies()
+        self._threads: anyio.CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
@@ -153,6 +108,7 @@ class Guard:
 
         try:
             self._check(scope, headers)
+            await self._recognise(scope)
             await self.app(scope, self._limited(scope, headers, receive, body), send_with_headers)
         except Refused as refused:
             await _refuse(send_with_headers, refused, name)
@@ -175,13 +131,28 @@ class Guard:
             raise Refused(421, f"this server is not {host!r}: address it by the name it was started with")
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             _check_origin(headers)
+
+    async def _recognise(self, scope: Scope) -> None:
+        """Find out who sent a request, where that matters."""
         # The document of the API says nothing that the sources do not.
-        if (scope["path"].startswith("/api/") and scope["path"] != "/api/openapi.json") or scope["path"] == "/metrics":
-            address = (scope.get("client") or ("?", 0))[0]
-            person = self._access.person(address, token_of(scope, headers))
-            if scope["path"] == "/metrics" and not person.may("owner"):
-                raise Refused(403, "the figures are for owners")
-            scope["activecover.person"] = person
+        guarded = scope["path"].startswith("/api/") and scope["path"] != "/api/openapi.json"
+        if not guarded and scope["path"] != "/metrics":
+            return
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(_LOOKING_UP)
+        who = client_of(scope), credentials_of(scope)
+        try:
+            person = await anyio.to_thread.run_sync(self._access.person, *who, limiter=self._threads)
+        except NotKnown as wrong:
+            if wrong.wait:
+                await asyncio.sleep(_SLOWED)
+            raise Refused(wrong.status, str(wrong), wrong.kind, _of_a_stranger(scope, wrong)) from wrong
+        except ActiveCoverError as wrong:
+            kind, status = sort(wrong)
+            raise Refused(status, str(wrong), kind) from wrong
+        if scope["path"] == "/metrics" and not person.may("owner"):
+            raise Refused(403, "the figures are for owners")
+        scope["activecover.person"] = person
 
     def _limited(self, scope: Scope, headers: dict[str, str], receive: Receive, body: _Body) -> Receive:
         uploads = scope["path"] == "/api/uploads"
@@ -248,23 +219,6 @@ def host_of(header: str) -> str | None:
     return None if found is None else (found[1] or found[2] or "").lower()
 
 
-def cookie_name(scope: Scope) -> str:
-    """The cookie that carries a token; servers on other ports of a machine have cookies of their own."""
-    return f"activecover_{(scope.get('server') or ('', 0))[1]}"
-
-
-def token_of(scope: Scope, headers: dict[str, str]) -> str | None:
-    """The token that a request brings along."""
-    kind, _, token = headers.get("authorization", "").partition(" ")
-    if kind:
-        return token.strip() if kind.lower() == "bearer" else ""
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(scope))
-    except CookieError:
-        return None
-    return None if cookie is None else cookie.value
-
-
 def is_loopback(host: str) -> bool:
     """Whether a name or an address means this machine alone.
 
@@ -308,10 +262,19 @@ def _safe_headers(path: str, name: str) -> list[tuple[bytes, bytes]]:
     return [(key.encode(), value.encode()) for key, value in added.items()]
 
 
+def _of_a_stranger(scope: Scope, wrong: NotKnown) -> Headers:
+    """Headers of an answer to somebody who has to sign in, or to wait."""
+    if wrong.wait:
+        return [(b"retry-after", str(wrong.wait).encode())]
+    headers = [(b"www-authenticate", b"Bearer")]
+    if credentials_of(scope).kind == "session":
+        # A session that is over is not sent again.
+        headers.append((b"set-cookie", f"{cookie_name(scope)}=; Max-Age=0; Path=/; HttpOnly; SameSite=Strict".encode()))
+    return headers
+
+
 async def _refuse(send: Send, refused: Refused, name: str) -> None:
     body = json.dumps(body_of(refused.kind, refused.status, refused.text, name)).encode()
-    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-    if refused.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
+    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode()), *refused.headers]
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

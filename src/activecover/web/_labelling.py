@@ -5,58 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from activecover.campaign import Item
 from activecover.errors import InputError
 from activecover.home import Person
 from activecover.web import _models as models
 from activecover.web._desk import Open
-from activecover.web._guard import cookie_name, token_of
 from activecover.web._problems import Problem
-from activecover.web._routes import RESPONSES, Key, Me, One, TheDesk, Written, at_least, check_theirs, name_of, once
+from activecover.web._routes import INSIDE, RESPONSES, Key, Me, One, Written, at_least, check_theirs, name_of, once
 
+#: What readers see, too.
+seeing = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[INSIDE])
 router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("annotator")])
-_COOKIE_DAYS = 30
 _MOST_HELD = 100
 _ANSWERS = {True: "yes", False: "no", None: "aside"}
-
-
-@router.get("/me", tags=["server"])
-def me(me: Me) -> models.Myself:
-    """Who the server takes you for."""
-    return models.Myself(name=me.name, role=me.role)
-
-
-@router.post("/login", tags=["server"])
-def login(me: Me, request: Request, response: Response) -> models.Myself:
-    """Keep the token that this request brings along in a cookie that scripts cannot read."""
-    headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in request.scope["headers"]}
-    token = token_of(request.scope, headers)
-    if token:
-        response.set_cookie(
-            cookie_name(request.scope),
-            token,
-            max_age=_COOKIE_DAYS * 24 * 3600,
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-        )
-    return models.Myself(name=me.name, role=me.role)
-
-
-@router.post("/logout", tags=["server"])
-def logout(request: Request, response: Response) -> models.Removed:
-    """Forget the cookie."""
-    response.delete_cookie(cookie_name(request.scope), httponly=True, samesite="strict")
-    return models.Removed(removed="the cookie")
-
-
-@router.get("/campaigns", tags=["campaigns"])
-def list_campaigns(desk: TheDesk) -> dict[str, Any]:
-    """All campaigns, and of those that are open how many items are in which state."""
-    counts = {one.name: one.reader.counts() for one in desk.opened()}
-    return {"campaigns": [{"name": name, "counts": counts.get(name)} for name in desk.names()]}
 
 
 @router.post("/campaigns/{name}/ask", tags=["label"])
@@ -133,14 +96,14 @@ def undo(one: One, me: Me, body: models.UndoBody, key: Key = None) -> models.Don
     return _done(one, written, undone)
 
 
-@router.get("/campaigns/{name}/image", tags=["label"], response_class=Response)
+@seeing.get("/campaigns/{name}/image", tags=["label"], response_class=Response)
 def image(one: One, me: Me, id: str, column: str = "image") -> Response:
     """The picture in a column of an item."""
     data, kind = one.showcase.image(_visible(one, me, id), column)
     return Response(data, media_type=kind)
 
 
-@router.get("/campaigns/{name}/frame", tags=["label"], response_class=Response)
+@seeing.get("/campaigns/{name}/frame", tags=["label"], response_class=Response)
 def frame(one: One, me: Me, id: str) -> Response:
     """An item by the campaign's template, for a frame that runs nothing."""
     return Response(one.showcase.page(_visible(one, me, id)), media_type="text/html; charset=utf-8")
@@ -192,7 +155,7 @@ def _named(ids: str | Sequence[str]) -> dict[str, Any]:
 def _visible(one: Open, me: Person, name: str) -> int:
     """The row of an item that someone may see: annotators what they were given, and positives beside it."""
     row = int(one.campaign.pool.rows([name])[0])
-    if me.name is not None and not me.may("adjudicator") and not one.reader.served(name, me.name, beside=True):
+    if me.name is not None and not me.may_look and not one.reader.served(name, me.name, beside=True):
         raise Problem(f"id {name!r} is not on your table", 403, "refused")
     if one.campaign.pool.withdrawn[row]:
         raise InputError(f"id {name!r} was erased from the pool")

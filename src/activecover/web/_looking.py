@@ -22,6 +22,7 @@ from activecover.web._desk import Desk, Open
 from activecover.web._map import Way
 from activecover.web._reader import finite
 from activecover.web._routes import (
+    LOOKING,
     RESPONSES,
     UNCHANGED,
     Key,
@@ -40,10 +41,11 @@ from activecover.web._routes import (
 _FRONTIER = 60
 _EXPORTS = {"csv": "text/csv", "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 
-router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("adjudicator")])
+router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[LOOKING])
+_SETTLING = [at_least("adjudicator")]
 
 
-@router.post("/campaigns/{name}/adjudicate", tags=["label"])
+@router.post("/campaigns/{name}/adjudicate", tags=["label"], dependencies=_SETTLING)
 def adjudicate(one: One, me: Me, body: models.AdjudicateBody, key: Key = None) -> models.Done:
     """Decide on an item on which people disagree."""
     by = name_of(me, body.by)
@@ -59,7 +61,7 @@ def suspicious(one: One) -> dict[str, Any]:
     return {"suspicious": [{"item": one.showcase.item(doubt.item), "reason": doubt.reason} for doubt in found]}
 
 
-@router.post("/campaigns/{name}/confirm", tags=["label"])
+@router.post("/campaigns/{name}/confirm", tags=["label"], dependencies=_SETTLING)
 def confirm(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
     """Say of positives, at a second look, that they are."""
     by = name_of(me, body.by)
@@ -67,7 +69,7 @@ def confirm(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.D
     return models.Done(counts=one.reader.counts(), repeated=bool(written))
 
 
-@router.post("/campaigns/{name}/ungroup", tags=["label"])
+@router.post("/campaigns/{name}/ungroup", tags=["label"], dependencies=_SETTLING)
 def ungroup(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
     """Take items out of their groups of duplicates."""
     by = name_of(me, body.by)

@@ -19,6 +19,25 @@ class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class PersonBody(_Body):
+    """Somebody."""
+
+    name: Annotated[str, Field(max_length=200)]
+
+
+class RoleBody(PersonBody):
+    """Somebody, and what they may do."""
+
+    role: Role | None
+
+
+class NewPerson(RoleBody):
+    """Somebody new: what they may do on the whole server, and in single campaigns."""
+
+    role: Role | None = None
+    rights: Annotated[dict[str, Role], Field(max_length=1000)] = {}
+
+
 class AskBody(_Body):
     """Lease items."""
 
@@ -147,7 +166,30 @@ class Myself(BaseModel):
     """Who the server takes someone for; without a name, whoever they say."""
 
     name: str | None
-    role: Role
+    role: Annotated[Role | None, Field(description="On the whole server.")]
+    rights: Annotated[dict[str, Role], Field(description="In single campaigns.")]
+    session: Annotated[bool, Field(description="Whether there is a session to end.")] = False
+
+
+class Member(BaseModel):
+    """Somebody who may use the server."""
+
+    name: str
+    role: Role | None
+    rights: dict[str, Role]
+
+
+class Everyone(BaseModel):
+    """All who may use the server."""
+
+    people: list[Member]
+
+
+class Token(BaseModel):
+    """Somebody's token, which cannot be shown again."""
+
+    name: str
+    token: str
 
 
 class Removed(BaseModel):

@@ -24,6 +24,7 @@ _TITLES = {
     "refused": "Not allowed",
     "busy": "The server is busy",
     "full": "The server's disk is full",
+    "token": "Sign in",
     "store": "The store cannot be used now",
     "extra": "An optional part is not installed",
     "error": "Something went wrong in the server",
@@ -74,7 +75,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(ActiveCoverError)
     async def _ours(request: Request, wrong: ActiveCoverError) -> JSONResponse:
-        kind, status = _sort(wrong)
+        kind, status = sort(wrong)
         return answer(request, kind, status, str(wrong))
 
     @app.exception_handler(RequestValidationError)
@@ -115,7 +116,8 @@ def said_of(wrong: Exception, name: str | None) -> tuple[int, str, str]:
     return 500, f"an unexpected error; the server's log has more under the number {name}", "error"
 
 
-def _sort(wrong: ActiveCoverError) -> tuple[str, int]:
+def sort(wrong: ActiveCoverError) -> tuple[str, int]:
+    """The kind of problem that an error is, and its status."""
     if isinstance(wrong, Problem):
         return wrong.kind, wrong.status
     if isinstance(wrong, InputError):

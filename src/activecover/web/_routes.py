@@ -10,8 +10,9 @@ from fastapi import Depends, Header, Query, Request, Response
 from activecover.campaign import Campaign
 from activecover.home import Person, Role
 from activecover.web import _models as models
+from activecover.web._access import Access
 from activecover.web._desk import Desk, Open
-from activecover.web._problems import Problem
+from activecover.web._problems import Problem, missing
 
 #: What one request may ask for at once.
 PAGE = 1000
@@ -50,18 +51,48 @@ def desk_of(request: Request) -> Desk:
     return desk
 
 
-def _opened(request: Request, name: str) -> Open:
-    return desk_of(request).get(name)
+def access_of(request: Request) -> Access:
+    """Tokens and sessions."""
+    access: Access = request.app.state.access
+    return access
+
+
+def _account(request: Request) -> Person:
+    """Who asks, with all of their rights."""
+    person: Person = request.scope["activecover.person"]
+    return person
 
 
 def _person(request: Request) -> Person:
-    person: Person = request.scope["activecover.person"]
-    return person
+    """Who asks, with what they may do here: in the campaign of the address, or else on the whole server.
+
+    Where they may do nothing in a campaign, the answer is that of one that does not exist.
+    """
+    person = _account(request)
+    name = request.path_params.get("name")
+    if name is None:
+        return person
+    inside = person.inside(name)
+    if inside.role is None:
+        known = ", ".join(visible_to(person, desk_of(request))) or "none"
+        raise missing(f"there is no campaign {name!r} (there are: {known})")
+    return inside
+
+
+def _opened(request: Request, name: str, _: Annotated[Person, Depends(_person)]) -> Open:
+    return desk_of(request).get(name)
+
+
+def visible_to(person: Person, desk: Desk) -> list[str]:
+    """The campaigns in which someone may do anything."""
+    return [name for name in desk.names() if person.inside(name).role is not None]
 
 
 TheDesk = Annotated[Desk, Depends(desk_of)]
 One = Annotated[Open, Depends(_opened)]
 Me = Annotated[Person, Depends(_person)]
+Account = Annotated[Person, Depends(_account)]
+TheAccess = Annotated[Access, Depends(access_of)]
 Key = Annotated[
     str | None,
     Header(
@@ -81,11 +112,25 @@ def at_least(role: Role) -> Any:
 
     def check(me: Me) -> None:
         if not me.may(role):
-            raise Problem(
-                f"this is not for {'an' if me.role[0] in 'ao' else 'a'} {me.role}: ask an {role}", 403, "refused"
-            )
+            raise _not_for(me, role)
 
     return Depends(check)
+
+
+def _looks(me: Me) -> None:
+    if not me.may_look:
+        raise _not_for(me, "adjudicator")
+
+
+#: Only for those who may see how a campaign stands: readers, too, but not annotators.
+LOOKING = Depends(_looks)
+#: For everyone who may do anything in the campaign.
+INSIDE = Depends(_person)
+
+
+def _not_for(me: Person, role: Role) -> Problem:
+    mine = "someone without a role here" if me.role is None else f"{'an' if me.role[0] in 'ao' else 'a'} {me.role}"
+    return Problem(f"this is not for {mine}: ask an {role}", 403, "refused")
 
 
 def name_of(me: Person, by: str) -> str:

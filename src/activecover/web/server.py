@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import errno
+import html
+import ipaddress
 import json
 import logging
 import os
 import socket
+import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from typing import Any
 
 from activecover.errors import InputError
 from activecover.extras import require
-from activecover.home import Home, People
+from activecover.files import write_whole
+from activecover.home import Home, new_token
 
 #: How the processes of a server learn what they are to serve.
 _SETTINGS = "ACTIVECOVER_SERVE"
@@ -32,9 +38,11 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8321,
     token: str | None = None,
+    no_token: bool = False,
     open_page: bool = False,
     lease: float | None = None,
     names: Sequence[str] = (),
+    proxies: Sequence[str] = (),
     workers: int = 1,
     upload_limit: int = LARGEST_UPLOAD,
     memory: int | None = None,
@@ -43,83 +51,136 @@ def serve(
 ) -> None:
     """Serve the campaigns of a home until interrupted.
 
-    Off this machine a token is needed. Where there is none yet, someone named ``owner`` is let in, whose
-    token is said once and kept as a hash. ``names`` are those by which others know the machine, where a
-    proxy stands before the server; ``workers`` processes share the work; a file has ``upload_limit`` MB at most,
-    and reading it takes ``memory`` MB at most (4096, or half of what the machine has).
+    Everybody needs a token. On this machine alone a new one is made at every start and said as a link that signs in;
+    elsewhere, where nobody has a token yet, someone named ``owner`` is let in, whose token is said once.
+    ``token`` is one for an owner without a name. With ``no_token`` everyone is an owner.
+    ``names`` are those by which others know the machine, where a proxy stands before the server; what ``proxies``
+    (addresses) say of where a request comes from is believed. ``workers`` processes share the work; a file has
+    ``upload_limit`` MB at most, and reading it takes ``memory`` MB at most (4096, or half of what the machine has).
     With ``debug`` the log has the whole traceback of an unexpected error, which may quote contents of items.
     """
     _require()
     import uvicorn
 
+    from activecover.web._access import Door
     from activecover.web._guard import is_loopback
 
     local = is_loopback(host)
+    alone = local and not names and not proxies
+    if no_token:
+        _check_open(home, alone=alone, token=token)
+    believed = forwarding(proxies)
+    # A list of people that cannot be read is said now, and not to the first visitor.
+    home.people.were_there()
     # Before anything is said: a port that is taken is no place to invite people to.
     listener = listen(host, port)
     port = listener.getsockname()[1]
-    people = People(home.folder)
-    # A proxy's visitors come from this machine, whoever they are.
-    required = not local or bool(names)
-    if required and token is None and not len(people):
-        say(f"token of the owner, shown this once: {people.add('owner', 'owner')}")
-    hosts = [host, "localhost", "127.0.0.1", "::1", *names] if local or names else None
-    settings = {
-        "required": required,
-        "hosts": hosts,
-        "lease": lease,
-        "upload_limit": upload_limit,
-        "memory": memory,
-        "debug": debug,
-    }
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{'localhost' if host in ('0.0.0.0', '::') else shown}:{port}/"
-    config = {**PROTOCOL, "timeout_graceful_shutdown": 10}
+    link = None
+    if alone and token is None and not no_token:
+        token = new_token()
+        link = f"{address}?token={token}"
+    door = Door(None if token is None else home.people.mark(token), time.time() if no_token else None)
+    hosts = [host, "localhost", "127.0.0.1", "::1", *names] if local or names else None
+    settings = {
+        "door": asdict(door), "hosts": hosts, "lease": lease, "upload_limit": upload_limit, "memory": memory,
+        "debug": debug,
+    }  # fmt: skip
+    config = {**PROTOCOL, "timeout_graceful_shutdown": 10, **believed}
     logging.getLogger("activecover.web").setLevel(logging.DEBUG if debug else logging.INFO)
+    if token is None and not no_token:
+        _invite(home, say)
     say(f"serving {home.folder} at {address} (Ctrl-C ends it)")
-    if open_page:
-        webbrowser.open(address)
+    if link is not None:
+        say(f"sign in with this link, which is good until the server ends: {link}")
+    if no_token:
+        say("no token is asked for: every user of this machine is an owner of these campaigns")
     try:
-        if workers == 1:
-            app = _app(home, token, settings)
-            uvicorn.Server(uvicorn.Config(app, **config)).run(sockets=[listener])
-        else:
-            listener.close()
-            _serve_many(home, token, settings, config, workers, (host, port))
+        with _opened(home, link or address) if open_page else nullcontext():
+            if workers == 1:
+                app = _app(home, settings)
+                uvicorn.Server(uvicorn.Config(app, **config)).run(sockets=[listener])
+            else:
+                listener.close()
+                _serve_many(home, settings, config, workers, (host, port))
     except KeyboardInterrupt:
         pass  # the server has ended what it was doing already
     finally:
         listener.close()
 
 
-def _serve_many(
-    home: Home, token: str | None, settings: dict[str, Any], config: dict[str, Any], workers: int, address: Any
-) -> None:
+def _check_open(home: Home, *, alone: bool, token: str | None) -> None:
+    """Refuse to do without tokens where others than this machine's users could come in, or somebody has one."""
+    if token is not None:
+        raise InputError("a token and --no-token: choose one of them")
+    if not alone:
+        raise InputError("--no-token is for a server on this machine alone: leave out --host, --name and --proxy")
+    if len(home.people):
+        raise InputError(
+            "some people have a token of their own (activecover people list): leave out --no-token, or remove them"
+        )
+
+
+def _invite(home: Home, say: Callable[[str], None]) -> None:
+    """Let in a first owner; where everybody was removed the server stays closed."""
+    if not home.people.were_there():
+        say(f"token of the owner, shown this once: {home.people.add('owner', 'owner')}")
+    elif not len(home.people):
+        say("nobody may use this server now; let someone in: activecover people add NAME --role owner")
+
+
+def forwarding(proxies: Sequence[str]) -> dict[str, Any]:
+    """Whom uvicorn believes about where a request comes from: nobody who was not named."""
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy, strict=False)
+        except ValueError as wrong:
+            raise InputError(f"--proxy {proxy!r}: give the proxy's address, as in 127.0.0.1") from wrong
+    return {"proxy_headers": bool(proxies), "forwarded_allow_ips": list(proxies)}
+
+
+@contextmanager
+def _opened(home: Home, link: str) -> Iterator[None]:
+    """Open a link in a browser, by way of a file: other users see command lines, and the link has a token."""
+    file = home.folder / ".sign-in.html"
+    address = html.escape(link, quote=True)
+    page = f'<!doctype html><meta http-equiv="refresh" content="0; url={address}"><a href="{address}">activecover</a>'
+    write_whole(file, page.encode())
+    try:
+        webbrowser.open(file.absolute().as_uri())
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _serve_many(home: Home, settings: dict[str, Any], config: dict[str, Any], workers: int, address: Any) -> None:
     """Several processes on one address; one that dies is replaced."""
     import uvicorn
 
     # They open the store themselves: a connection cannot be shared.
     home.close()
-    told = {**settings, "folder": str(home.folder.absolute()), "store": home.url, "token": token}
-    os.environ[_SETTINGS] = json.dumps(told)
+    # In the environment, which other users cannot read as they can command lines.
+    os.environ[_SETTINGS] = json.dumps({**settings, "folder": str(home.folder.absolute()), "store": home.url})
     host, port = address[:2]
     uvicorn.run("activecover.web.server:worker", factory=True, workers=workers, host=host, port=port, **config)
 
 
 def worker() -> Any:
     """The app of one process of several, made from what :func:`serve` has left for it."""
-    told = json.loads(os.environ[_SETTINGS])
+    # What this process starts in turn has no use for the store's password.
+    told = json.loads(os.environ.pop(_SETTINGS))
     logging.getLogger("activecover.web").setLevel(logging.DEBUG if told["debug"] else logging.INFO)
-    return _app(Home(told.pop("folder"), told.pop("store")), told.pop("token"), told)
+    return _app(Home(told.pop("folder"), told.pop("store")), told)
 
 
-def _app(home: Home, token: str | None, settings: dict[str, Any]) -> Any:
+def _app(home: Home, settings: dict[str, Any]) -> Any:
+    from activecover.web._access import Door
     from activecover.web._app import make_app
 
     return make_app(
         home,
-        token=token,
-        required=settings["required"],
+        door=Door(**settings["door"]),
         hosts=None if settings["hosts"] is None else set(settings["hosts"]),
         lease=settings["lease"],
         largest_upload=settings["upload_limit"] << 20,

@@ -8,17 +8,27 @@ import * as progress from "./progress.js";
 import * as setup from "./setup.js";
 
 // Which views are for whom: nobody is shown a door that is locked.
-const VIEWS_OF = { annotator: ["label", "campaigns"], adjudicator: ["label", "progress", "map", "history", "campaigns"] };
+const VIEWS_OF = {
+  reader: ["progress", "map", "history", "campaigns"],
+  annotator: ["label", "campaigns"],
+  adjudicator: ["label", "progress", "map", "history", "campaigns"],
+  owner: ["label", "progress", "map", "history", "campaigns"],
+};
 const VIEWS = { label: ["Label", label], progress: ["Progress", progress], map: ["Map", map], history: ["History", history], setup: ["Set up", setup], campaigns: ["Campaigns", campaigns] };
 const ALONE = ["setup", "campaigns"];
 const main = document.getElementById("main");
 const picker = document.getElementById("campaign");
 const whoami = document.getElementById("who");
 
-let me = { name: null, role: "owner" };
+let me = { name: null, role: "owner", rights: {} };
+// What one may do in each campaign, as the server said last.
+let roles = {};
 whoami.value = localStorage.getItem("who") ?? "me";
 const who = () => me.name ?? (whoami.value.trim() || "me");
-const mine = () => VIEWS_OF[me.role] ?? Object.keys(VIEWS);
+const mine = (campaign) => {
+  const views = VIEWS_OF[roles[campaign] ?? me.role] ?? ["campaigns"];
+  return me.role === "owner" ? Object.keys(VIEWS) : views;
+};
 whoami.addEventListener("change", () => {
   localStorage.setItem("who", who());
   render();
@@ -32,11 +42,14 @@ const go = (view, campaign) => {
 
 function where() {
   const [, view = "", name = ""] = location.hash.split("/");
-  return { view: mine().includes(view) ? view : "campaigns", campaign: decodeURIComponent(name) };
+  const campaign = decodeURIComponent(name);
+  return { view: mine(campaign).includes(view) ? view : "campaigns", campaign };
 }
 
 async function refresh() {
-  const names = (await get("/api/campaigns")).campaigns.map((one) => one.name);
+  const { campaigns } = await get("/api/campaigns");
+  const names = campaigns.map((one) => one.name);
+  roles = Object.fromEntries(campaigns.map((one) => [one.name, one.role]));
   const { campaign } = where();
   picker.replaceChildren(...(names.length ? names : ["no campaign"]).map((name) => h("option", { value: name, selected: name === campaign }, name)));
   picker.disabled = !names.length;
@@ -47,7 +60,7 @@ async function refresh() {
 function links() {
   const { view, campaign } = where();
   const name = campaign || (picker.disabled ? "" : picker.value);
-  document.getElementById("views").replaceChildren(...mine().map((key) => {
+  document.getElementById("views").replaceChildren(...mine(name).map((key) => {
     const [title] = VIEWS[key];
     const alone = ALONE.includes(key);
     return h("a", { href: alone ? `#/${key}` : `#/${key}/${encodeURIComponent(name)}`, "aria-current": key === view ? "page" : null, "aria-disabled": !alone && !name ? "true" : null }, title);
@@ -58,21 +71,21 @@ let leave = () => {};
 async function render() {
   leave();
   leave = () => {};
-  const { view, campaign } = where();
-  document.title = `${VIEWS[view][0]}${campaign ? ` · ${campaign}` : ""} · activecover`;
   try {
     const names = await refresh();
+    const { view, campaign } = where();
+    document.title = `${VIEWS[view][0]}${campaign ? ` · ${campaign}` : ""} · activecover`;
     if (!ALONE.includes(view) && !names.includes(campaign)) return go("campaigns");
     leave();
-    leave = VIEWS[view][1].show(main, { campaign, who, go, refresh, role: me.role }) ?? (() => {});
+    leave = VIEWS[view][1].show(main, { campaign, who, go, refresh, role: roles[campaign] ?? me.role, first: (name) => mine(name)[0], all: me.role === "owner" }) ?? (() => {});
   } catch (wrong) {
     notice(wrong.message);
   }
 }
 
 picker.addEventListener("change", () => {
-  const { view } = where();
-  go(ALONE.includes(view) ? "label" : view, picker.value);
+  const { view } = where(), views = mine(picker.value);
+  go(ALONE.includes(view) || !views.includes(view) ? views[0] : view, picker.value);
 });
 addEventListener("hashchange", render);
 document.getElementById("leave").addEventListener("click", async () => {
@@ -89,7 +102,8 @@ async function begin() {
   }
   whoami.parentElement.hidden = me.name !== null;
   document.getElementById("known").hidden = me.name === null;
-  document.getElementById("known-name").textContent = me.name ?? "";
+  document.getElementById("known").textContent = me.name ?? "";
+  document.getElementById("leave").hidden = !me.session;
   render();
 }
 begin();

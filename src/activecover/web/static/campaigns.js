@@ -1,8 +1,7 @@
 // Campaigns: the list, archives, restoring one.
 import { download, fetchFrom, get, h, notice, number, post } from "./dom.js";
 
-export function show(root, { go, refresh, role }) {
-  const owner = role === "owner";
+export function show(root, { go, refresh, first, all: owner }) {
   const list = h("div");
   const file = h("input", { type: "file", accept: ".zip", class: "unseen", id: "archive", onchange: () => file.files[0] && restore(file.files[0]) });
   root.replaceChildren(
@@ -36,11 +35,11 @@ export function show(root, { go, refresh, role }) {
       const { campaigns } = await get("/api/campaigns");
       const about = (counts) => (counts ? `${number(counts.rows)} items · ${number(counts.positive)} yes · ${number(counts.negative)} no` : "");
       list.replaceChildren(names.length
-        ? h("div", { class: "sheet wide-table" }, h("table", { class: "stack" }, h("tbody", {}, campaigns.map(({ name, counts }) =>
-          h("tr", {}, h("td", { class: "text" }, h("a", { href: `#/label/${encodeURIComponent(name)}` }, name)), h("td", { class: "soft small" }, about(counts)),
-            owner && h("td", {}, h("div", { class: "row" }, h("button", { class: "small", onclick: () => download(`/api/campaigns/${encodeURIComponent(name)}/archive`).catch((wrong) => notice(wrong.message)) }, "Archive"),
+        ? h("div", { class: "sheet wide-table" }, h("table", { class: "stack" }, h("tbody", {}, campaigns.map(({ name, role, counts }) =>
+          h("tr", {}, h("td", { class: "text" }, h("a", { href: `#/${first(name)}/${encodeURIComponent(name)}` }, name)), h("td", { class: "soft small" }, about(counts)),
+            role === "owner" && h("td", {}, h("div", { class: "row" }, h("button", { class: "small", onclick: () => download(`/api/campaigns/${encodeURIComponent(name)}/archive`).catch((wrong) => notice(wrong.message)) }, "Archive"),
               h("button", { class: "small", onclick: () => remove(name), "aria-label": `Remove ${name}` }, "Remove"))))))))
-        : h("div", { class: "sheet empty" }, h("h2", {}, "No campaign yet"), h("p", { class: "soft" }, owner ? "Drop a table, vectors or images, and begin to label." : "An owner has to set one up."), owner && h("button", { class: "primary", onclick: () => go("setup") }, "Set one up")));
+        : h("div", { class: "sheet empty" }, h("h2", {}, "No campaign yet"), h("p", { class: "soft" }, owner ? "Drop a table, vectors or images, and begin to label." : "An owner has to set one up, or to let you into one."), owner && h("button", { class: "primary", onclick: () => go("setup") }, "Set one up")));
     } catch (wrong) {
       notice(wrong.message);
     }

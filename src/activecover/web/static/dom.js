@@ -49,17 +49,43 @@ export function requestKey() {
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// Asks for the token and hands it to the server, which keeps it in a cookie that no script can read.
+// Asks for a token until the server knows it. The server answers with a session in a cookie that no script can read.
 let asking = null;
-async function askForToken() {
+function signIn(words) {
   const dialog = document.getElementById("token");
   const field = document.getElementById("token-value");
+  const wrong = document.getElementById("token-wrong");
+  document.getElementById("token-words").textContent = words;
+  wrong.textContent = "";
   field.value = "";
+  // There is nothing behind it yet to go back to.
+  dialog.addEventListener("close", () => dialog.showModal());
+  dialog.querySelector("form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const token = field.value.trim();
+    if (!token) return field.focus();
+    wrong.textContent = "";
+    try {
+      // A header holds no more than these; whatever else was typed is no token.
+      if (!/^[\x21-\x7e]+$/.test(token)) throw new Error("That token is not valid.");
+      const answer = await fetch("/api/login", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+      if (answer.ok) return location.reload();
+      const said = (await answer.json().catch(() => null))?.detail;
+      throw new Error(answer.status === 401 ? "That token is not valid." : said ? `${said[0].toUpperCase()}${said.slice(1)}.` : `The server says ${answer.status}.`);
+    } catch (reason) {
+      wrong.textContent = reason instanceof TypeError ? "The server does not answer." : reason.message;
+      field.select();
+      field.focus();
+    }
+  });
   dialog.showModal();
-  await new Promise((done) => dialog.addEventListener("close", done, { once: true }));
-  const answer = await fetch("/api/login", { method: "POST", headers: { Authorization: `Bearer ${field.value.trim()}` } });
-  if (answer.ok) location.reload();
-  else notice((await answer.json().catch(() => null))?.detail ?? "This token is not known.");
+  // The page is loaded anew once the token is known.
+  return new Promise(() => {});
+}
+
+function whySignIn(detail) {
+  if (new URLSearchParams(location.search).get("link") === "old") return "That link is no longer good. Use the one that the server printed when it was last started, or sign in with your token.";
+  return detail?.includes("session") ? "Your session has ended. Sign in again with your token." : "Sign in with your token.";
 }
 
 // A request. What changes something bears a name, and is made again under it when there is no answer.
@@ -79,8 +105,8 @@ export async function fetchFrom(path, { method = "GET", body, raw, headers = {},
       continue;
     }
     if (answer.status === 401) {
-      await (asking ??= askForToken().finally(() => (asking = null)));
-      continue;
+      const said = await answer.json().catch(() => null);
+      await (asking ??= signIn(whySignIn(said?.detail)));
     }
     if ([502, 503, 504].includes(answer.status) && attempt < 5) {
       await pause(250 * 2 ** attempt);

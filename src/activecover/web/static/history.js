@@ -6,7 +6,8 @@ const PAGE = 50;
 const STATES = { positive: "yes", negative: "no", unsure: "unsure", skipped: "soft", leased: "soft", waiting: "soft", conflict: "unsure" };
 const NAMES = { positive: "yes", negative: "no", unsure: "not sure", skipped: "skipped", leased: "on a table", waiting: "waits for others", conflict: "conflict" };
 
-export function show(root, { campaign, who }) {
+export function show(root, { campaign, who, role }) {
+  const reads = role === "reader";
   const path = `/api/campaigns/${encodeURIComponent(campaign)}`;
   const search = h("input", { type: "search", placeholder: "id, text, person, note", "aria-label": "Search decisions", oninput: () => later() });
   const state = h("select", { "aria-label": "Which decisions", onchange: () => load(0) }, h("option", { value: "" }, "all"), Object.entries(NAMES).map(([value, name]) => h("option", { value }, name)));
@@ -37,7 +38,7 @@ export function show(root, { campaign, who }) {
   }
   const toSettle = (title, found) => (found.length ? [h("h2", {}, `${number(found.length)} ${title}`), ...found.slice(0, 20).map(({ item, words, acts }) =>
     h("section", { class: "sheet settle", "aria-label": `${item.id}, ${title}` }, body(item), h("p", { class: "small" }, words),
-      h("div", { class: "row" }, acts.map(([name, does, done]) => h("button", { onclick: () => act(does, done) }, name)))))] : []);
+      !reads && h("div", { class: "row" }, acts.map(([name, does, done]) => h("button", { onclick: () => act(does, done) }, name)))))] : []);
   const change = (item, label) => act(() => post(`${path}/tell`, { ids: item.id, labels: label, by: item.opinions && who() in item.opinions ? who() : item.by, change: true }), `${item.id} is now ${label ? "yes" : "no"}`);
 
   let shown = 0;
@@ -52,7 +53,7 @@ export function show(root, { campaign, who }) {
         h("tbody", {}, items.map((item) => h("tr", { "data-id": item.id },
           h("td", { class: "id", title: item.id }, item.id), h("td", { class: "text small" }, excerpt(item), item.note && h("div", { class: "soft" }, `note: ${item.note}`)),
           h("td", { class: STATES[item.state] }, NAMES[item.state]), h("td", {}, Object.keys(item.opinions ?? {}).join(", ") || item.by),
-          h("td", {}, ["positive", "negative"].includes(item.state) && h("button", { class: "small", onclick: () => change(item, item.state !== "positive"), "aria-label": `Change ${item.id} to ${item.state === "positive" ? "no" : "yes"}` }, item.state === "positive" ? "Change to no" : "Change to yes")))))) : h("p", { class: "soft" }, "Nothing found."));
+          h("td", {}, !reads && ["positive", "negative"].includes(item.state) && h("button", { class: "small", onclick: () => change(item, item.state !== "positive"), "aria-label": `Change ${item.id} to ${item.state === "positive" ? "no" : "yes"}` }, item.state === "positive" ? "Change to no" : "Change to yes")))))) : h("p", { class: "soft" }, "Nothing found."));
       pages.replaceChildren(
         h("span", { class: "soft small" }, `${number(total)} items`),
         ...(offset > 0 ? [h("button", { class: "small", onclick: () => load(offset - PAGE) }, "Newer")] : []),
