@@ -220,3 +220,26 @@ def test_changed_labels_in_a_file_of_events(tmp_path: Path, times: int) -> None:
         with pytest.raises(StoreError, match=rf"line {changed['seq'] + 1}: does not fit its hash"):
             JsonlLog(path)
         changed["label"] = 1 - changed["label"]
+
+
+@pytest.mark.parametrize("times", [5, pytest.param(100, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "part", ["withdrawn.npy", "pool.json", "origin.npy", "contents.bin", "ids.jsonl", "vectors.npy"]
+)
+def test_flipped_bits_in_a_pool(tmp_path: Path, part: str, times: int) -> None:
+    with Home(tmp_path / "home") as home:
+        fill(home, table(tmp_path / "cars.csv"))
+        path = home.pool_folder("cars").folder / part
+
+    def read() -> Events:
+        """The log, and what people would see."""
+        with Home(tmp_path / "home") as home, home.open("cars") as campaign:
+            pool = campaign.pool
+            shown = [{"id": pool.id(row), **pool.content(row)} for row in range(len(pool))]
+            return [*campaign.log.read(), *shown]
+
+    truth, data = read(), path.read_bytes()
+    for seed in range(times):
+        path.write_bytes(data)
+        flip(path, random.Random(f"{part} {seed}"))
+        found(read, truth)

@@ -440,7 +440,8 @@ class SqlLog(SharedLog):
     def _resign(self) -> None:
         """Give the brain's lock back at once: a server notices only later that a connection is gone."""
         connection = self._connection
-        if connection is not None and self._brain_lock is connection and not connection.invalidated:
+        ours = self._process == os.getpid() and self._brain_lock is connection
+        if ours and connection is not None and not connection.invalidated:
             with suppress(DBAPIError):
                 connection.scalar(sa.select(sa.func.pg_advisory_unlock(self.number, 2)))
 
