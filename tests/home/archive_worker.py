@@ -19,7 +19,7 @@ from typing import Any
 from forging import FORMAT_1, FORMAT_1_OWN, snapshot
 
 from activecover import ActiveCoverError
-from activecover.home import Home, archive, restore, verify
+from activecover.home import Home, archive, restore, signing_key, verify
 
 MORE = 512 << 20
 SECRET = b"dear diary"
@@ -116,6 +116,7 @@ def main(folder: Path) -> None:
     for path in (FORMAT_1, FORMAT_1_OWN):
         for how in ("verify", "restore"):
             take(home, path, how)
+    signing_key(home.folder)
     before = state_of(home)
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + MORE, size + MORE))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
+import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forging import FORMAT_1, FORMAT_1_OWN, Forged, snapshot
@@ -218,6 +222,57 @@ def test_an_unsigned_certificate_of_an_earlier_version_can_be_verified(capsys: p
     assert main(["certify", "--verify", str(document), "--archive", str(FORMAT_1)]) == 0
     said = capsys.readouterr().out
     assert said.count("not signed") == 2
+
+
+def die_at(home: Path, path: Path, count: int) -> bool:
+    """Restore in a process that is killed at the ``count``-th time it changes a file; whether it came to its end."""
+    child = os.fork()
+    if child == 0:
+        left = count
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal left
+            writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            if writes or event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "sqlite3.connect"):
+                left -= 1
+                if left == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(hook)
+        with Home(home) as place:
+            restore(place, path, "one")
+        os._exit(0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("packed", [FORMAT_1, FORMAT_1_OWN])
+def test_restoring_that_is_killed_at_any_moment_leaves_nothing(tmp_path: Path, packed: Path) -> None:
+    def things() -> set[str]:
+        every = (path for path in (tmp_path / "home").rglob("*") if not path.name.startswith("store.sqlite"))
+        return {path.relative_to(tmp_path / "home").as_posix() for path in every}
+
+    with Home(tmp_path / "home") as home:
+        restore(home, packed, "one")
+        home.remove("one")
+    before, count = things(), 0
+    while True:
+        count += 1
+        done = die_at(tmp_path / "home", packed, count)
+        with Home(tmp_path / "home") as home:
+            if done:
+                break
+            assert not list((tmp_path / "home").glob(".restore-*"))
+            if "one" not in home.names():
+                assert things() == before
+                continue
+            # Killed when everything was in place.
+            with home.open("one") as campaign:
+                assert len(campaign.labels()) >= 12
+            home.remove("one")
+            assert things() == before
+    assert count > 20
+    with Home(tmp_path / "home") as home, home.open("one") as campaign:
+        assert len(campaign.labels()) >= 12
 
 
 def test_the_same_pool_is_shared_and_a_changed_one_is_not(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from activecover.strict import JsonLimits, read_json
 
 COLUMNS = ("dataset", "label", "method", "run", "curve", "reason", "seconds", "made_with")
 #: What a file of cells may hold: its rows are kept one at a time, so these bound time and disk, not memory.
-_MOST_ROWS, _MOST_BYTES = 5_000_000, 1 << 32
+_MOST_ROWS, _SURELY_FINE, _MOST_PACKED = 1_000_000, 1 << 26, 100
 _LONGEST_LINE, _LONGEST_TEXT = 1 << 20, 2_000
 _CURVE = JsonLimits(size=_LONGEST_LINE, values=100_000, depth=1)
 _BLOCK = 1 << 16
@@ -93,11 +93,12 @@ def _curve_of(text: str) -> tuple[float, ...] | None:
 
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file, gzipped where its name ends in .gz, with no more of it in memory than a line."""
-    left, waiting = _MOST_BYTES, b""
+    most = max(_SURELY_FINE, _MOST_PACKED * path.stat().st_size)
+    left, waiting = most, b""
     for block in _unpacked(path) if path.suffix == ".gz" else _blocks(path):
         left -= len(block)
         if left < 0:
-            raise InputError(f"it holds more than {_MOST_BYTES:,} bytes")
+            raise InputError(f"it holds more than {most:,} bytes")
         *lines, waiting = (waiting + block).split(b"\n")
         if len(waiting) > _LONGEST_LINE:
             raise InputError(f"a line of more than {_LONGEST_LINE:,} bytes")

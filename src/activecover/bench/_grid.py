@@ -152,9 +152,12 @@ class Grid:
             raise InputError(f"{path}: no such file")
         before = len(self)
         # All of it or nothing: the file is read while the transaction is open, a row at a time.
+        seeds: set[str] = set()
         with self._transaction():
             for result in read_cells(path):
-                self.check_setting("seed", _seed_of(result))
+                if (seed := _seed_of(result)) not in seeds:
+                    self.check_setting("seed", seed)
+                    seeds.add(seed)
                 self._keep(result)
         return len(self) - before
 

@@ -112,7 +112,7 @@ def unpack(
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
-    with said_of(path), checked_zip(path, _STRUCTURE) as packed:
+    with said_of(path, folder), checked_zip(path, _STRUCTURE) as packed:
         manifest, signer = _read_manifest(packed, key)
         signer = replace(signer, own=signer.key is not None and signer.key == own)
         limits = LARGE if large or signer.trusted or signer.own else USUAL
@@ -130,14 +130,15 @@ def unpack(
 
 
 @contextmanager
-def said_of(path: Path) -> Iterator[None]:
-    """What is wrong with an archive is said with its name, in one line, whatever it was."""
+def said_of(path: Path, folder: Path | None = None) -> Iterator[None]:
+    """What is wrong with an archive is said with its name, in one line, and not with that of the fresh folder."""
     try:
         yield
     except ArchiveError:
         raise
     except ActiveCoverError as wrong:
-        raise ArchiveError(f"{path}: {wrong}") from wrong
+        text = str(wrong) if folder is None else str(wrong).replace(f"{folder}{os.sep}", "")
+        raise ArchiveError(f"{path}: {' '.join(text.split())}") from wrong
     except OSError as wrong:
         raise StoreError(f"{path}: cannot be unpacked ({wrong.strerror or wrong})") from wrong
 

@@ -124,5 +124,5 @@ def _signer_of(document: Any, key: PublicKey | None) -> Signer:
 def _opened(archive: Path, key: PublicKey | None, large: bool) -> Iterator[tuple[Campaign, Signer]]:
     with tempfile.TemporaryDirectory(prefix="activecover-") as folder:
         unpacked = unpack(archive, Path(folder), key=key, large=large)
-        with said_of(archive), unpacked.open() as campaign:
+        with said_of(archive, unpacked.folder), unpacked.open() as campaign:
             yield campaign, unpacked.signer
