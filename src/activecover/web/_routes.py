@@ -122,6 +122,13 @@ def _looks(me: Me) -> None:
         raise _not_for(me, "adjudicator")
 
 
+def _owns_server(person: Account) -> None:
+    if not person.may("owner"):
+        raise _not_for(person, "owner")
+
+
+#: Only for owners of the whole server, where an answer is about other campaigns, too.
+SERVER_OWNER = Depends(_owns_server)
 #: Only for those who may see how a campaign stands: readers, too, but not annotators.
 LOOKING = Depends(_looks)
 #: For everyone who may do anything in the campaign.

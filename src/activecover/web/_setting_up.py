@@ -15,7 +15,7 @@ from activecover.stopping import RULES, parse_guarantee, valid_rules
 from activecover.web import _models as models
 from activecover.web._desk import calling
 from activecover.web._looking import sent_file
-from activecover.web._routes import RESPONSES, Key, One, TheDesk, at_least, problems
+from activecover.web._routes import RESPONSES, SERVER_OWNER, Key, One, TheDesk, at_least, problems
 
 router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("owner")])
 _TAKEN = problems(_409="It is there already")
@@ -56,7 +56,7 @@ def forget(desk: TheDesk, one: One, body: models.ForgetBody) -> models.Forgettin
     return _forgetting(one)
 
 
-@router.get("/campaigns/{name}/privacy", tags=["campaigns"])
+@router.get("/campaigns/{name}/privacy", tags=["campaigns"], dependencies=[SERVER_OWNER])
 def privacy(desk: TheDesk, one: One) -> dict[str, Any]:
     """Whether anything is left of what was forgotten, in all files of the home."""
     return privacy_check(desk.home, one.name).as_dict()
