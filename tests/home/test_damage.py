@@ -224,7 +224,7 @@ def test_changed_labels_in_a_file_of_events(tmp_path: Path, times: int) -> None:
 
 @pytest.mark.parametrize("times", [5, pytest.param(100, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
-    "part", ["withdrawn.npy", "pool.json", "origin.npy", "contents.bin", "ids.jsonl", "vectors.npy"]
+    "part", ["withdrawn.npy", "pool.json", "origin.npy", "contents.bin", "offsets.npy", "ids.jsonl", "vectors.npy"]
 )
 def test_flipped_bits_in_a_pool(tmp_path: Path, part: str, times: int) -> None:
     with Home(tmp_path / "home") as home:

@@ -47,6 +47,8 @@ class Records:
 
     def _between(self, first: int, last: int) -> Iterator[Any]:
         begin, end = int(self._ends[first]), int(self._ends[last])
+        if not 0 <= begin <= end <= len(self._data):
+            raise StoreError(f"{self.path}: where its rows begin and end is damaged; restore the pool from a copy")
         for place in range(begin, end, _READ_AT_ONCE):
             yield self._data[place : min(end, place + _READ_AT_ONCE)]
 
