@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activecover import Campaign, Pool
+from activecover.campaign import Sight
 from activecover.campaign._certificate import record_of
 from activecover.campaign._mixer import control_order
 from activecover.errors import InputError
@@ -112,7 +113,7 @@ def test_annotators_cannot_tell_control_rows_from_others() -> None:
         campaign.tell(item.id, truth[item.id])
     assert shown == {("blind", None, None, "not said in this campaign: some items are controls")}
     assert {event["source"] for event in campaign.history() if event["event"] == "asked"} > {"control"}
-    seen = campaign.shown(campaign.history())
+    seen = Sight(campaign).events()
     asked = [event for event in seen if event["event"] == "asked"]
     assert {tuple(sorted(event)) for event in asked} == {("at", "by", "event", "expires", "id", "seq")}
     assert not any(event["event"] == "reached" for event in seen)

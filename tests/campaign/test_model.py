@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -199,6 +200,8 @@ class SharedCampaign(RuleBasedStateMachine):
         refused = (before is not None and before != label and not change) or (
             before is None and (settled or state == "conflict")
         )
+        # What was adjudicated is changed by adjudicating it again, and in no other way.
+        refused = refused or (thing.judged is not None and before != label)
         try:
             self.campaign.tell(told, label, by=by, change=change)
         except InputError:
@@ -262,6 +265,12 @@ class SharedCampaign(RuleBasedStateMachine):
     @rule(by=st.none() | PEOPLE)
     def undo(self, by):
         mine = [pair for pair in self.decisions if by in (None, pair[1])]
+        if mine:
+            name, who = mine[-1]
+            if self.things[name].judged and self.things[name].judged[0] != who:
+                with pytest.raises(InputError, match="was adjudicated"):
+                    self.campaign.undo(by=by)
+                return
         undone = self.campaign.undo(by=by)
         assert undone == [name for name, _ in mine[-1:]]
         if not mine:
@@ -280,11 +289,15 @@ class SharedCampaign(RuleBasedStateMachine):
         else:
             thing.holder, thing.until = who, self.now + 60
 
-    @precondition(lambda self: self.those("conflict"))
+    def disputed(self):
+        return self.those("conflict") + [name for name, thing in self.things.items() if thing.judged]
+
+    @precondition(lambda self: self.disputed())
     @rule(by=PEOPLE, data=st.data(), label=st.booleans())
     def adjudicate(self, by, data, label):
-        name = data.draw(st.sampled_from(self.those("conflict")))
+        name = data.draw(st.sampled_from(self.disputed()))
         self.campaign.adjudicate(name, label, by=by)
+        self.unjudge(name)
         self.decide(name, by)
         self.things[name].judged = (by, label)
 

@@ -7,12 +7,15 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from serving import ThreadServer, httpx, make_home, scene
+from serving import ThreadServer, httpx, let_in, make_home, scene
 
+from activecover import Pool
 from activecover.home import Home
 
 POOL, TRUTH = scene()
+PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 LOOKS = ("status", "progress", "labels", "history", "items", "agreement", "conflicts", "map/states", "export")
 
 
@@ -86,3 +89,163 @@ def test_once_certified_everything_can_be_seen(server: Any) -> None:
     assert said["certified"]
     assert said["statement"][0].startswith("CERTIFIED")
     assert '"control"' in history
+
+
+# -- people with a token of their own ------------------------------------------------------------------
+
+
+class Team:
+    """A server with people of every role."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        make_home(folder, POOL, "blind", certify="0.95@0.95")
+        make_home(folder, POOL, "plain", explore=0, known=["m/0"])
+        pictured = Pool(np.arange(30.0)[:, None], ids=[f"p{row}" for row in range(30)], contents={"image": [PNG] * 30})
+        make_home(folder, pictured, "pictures", explore=0, known=["p0"], learner="explore-commit")
+        make_home(folder, POOL, "pair", explore=0, known=["m/0"], overlap=2)
+        self.tokens = {
+            name: let_in(folder, name, role)
+            for name, role in (
+                ("ann", "annotator"), ("cat", "annotator"), ("judge", "adjudicator"), ("boss", "owner"),
+            )
+        }  # fmt: skip
+        self.server = ThreadServer(folder)
+
+    def send(self, who: str, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.tokens[who]}", "X-Request-ID": "same"}
+        address = path if "://" in path else f"{self.server.url}/api/campaigns/{path}".rstrip("/")
+        return httpx.request(method, address, json=body, headers=headers, timeout=60)
+
+    def ask(self, who: str, name: str, k: int = 1) -> list[Any]:
+        return list(self.send(who, "POST", f"{name}/ask", {"k": k}).json()["items"])
+
+    def tell(self, who: str, name: str, id: str, label: bool, **more: Any) -> Any:
+        return self.send(who, "POST", f"{name}/tell", {"ids": id, "labels": label, **more})
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Generator[Team, None, None]:
+    made = Team(tmp_path_factory.mktemp("team"))
+    yield made
+    made.server.stop()
+
+
+def refused(answer: Any, status: int, text: str) -> None:
+    assert (answer.status_code, text in answer.json()["detail"]) == (status, True), answer.text
+    assert "\n" not in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("what", ["assess", "certificate"])
+def test_how_the_control_sample_stands_is_for_owners_while_the_guarantee_is_open(team: Team, what: str) -> None:
+    said = []
+    for _ in range(6):
+        (item,) = team.ask("ann", "blind")
+        said.append(team.send("judge", "GET", f"blind/{what}"))
+        assert team.tell("ann", "blind", item["id"], TRUTH[item["id"]]).status_code == 200
+    assert len({answer.content for answer in said}) == 1
+    refused(said[0], 403, "hidden while the guarantee is open")
+    assert team.send("boss", "GET", f"blind/{what}").status_code == 200
+
+
+def test_adjudicators_see_progress_without_the_bound(team: Team) -> None:
+    for _ in range(6):
+        (item,) = team.ask("ann", "blind")
+        team.tell("ann", "blind", item["id"], TRUTH[item["id"]])
+    data = team.send("judge", "GET", "blind/progress").json()
+    assert (data["bound"], data["bounds"], data["withheld"]) == (None, [], "hidden while the guarantee is open")
+    assert [data["status"][name] for name in ("phase", "note", "insurance")] == [None, None, None]
+    assert team.send("boss", "GET", "blind/progress").json()["bound"]["rule"] == "qbcb@1"
+
+
+def test_neither_seed_nor_numbers_of_events_tell_control_rows(team: Team) -> None:
+    for _ in range(30):
+        (item,) = team.ask("ann", "blind")
+        team.tell("ann", "blind", item["id"], TRUTH[item["id"]])
+    events = team.send("judge", "GET", "blind/history?limit=1000").json()["events"]
+    assert not {"seed", "key", "explore"} & set(events[0])
+    assert [event["seq"] for event in events] == list(range(len(events)))
+    assert team.send("judge", "GET", "blind/trace").json()["seed"] == 0
+    assert all("why" not in record for record in team.send("judge", "GET", "blind/records").json()["records"])
+
+
+def test_in_double_labelling_counts_do_not_tell_what_the_other_said(team: Team) -> None:
+    (item,) = team.ask("ann", "pair")
+    first = team.tell("ann", "pair", item["id"], True).json()["counts"]
+    assert team.ask("cat", "pair")[0]["id"] == item["id"]
+    assert team.tell("cat", "pair", item["id"], False).json()["counts"]["negative"] == 1
+    again = team.tell("ann", "pair", item["id"], True).json()["counts"]
+    assert first == again == {"rows": 120, "positive": 1, "negative": 0, "leased": 0, "skipped": 0, "unsure": 0}
+    shown = {one["name"]: one["counts"] for one in team.send("ann", "GET", "").json()["campaigns"]}
+    assert shown["pair"] == first
+    assert team.send("judge", "GET", "pair/status").json()["conflicts"] == 1
+
+
+def test_in_double_labelling_an_answer_is_final_once_the_other_is_in(team: Team) -> None:
+    while (item := team.ask("ann", "pair")[0]["id"]) in [one["id"] for one in team.ask("cat", "pair", 5)]:
+        team.tell("ann", "pair", item, False)
+    assert team.tell("ann", "pair", item, True).status_code == 200
+    assert team.tell("ann", "pair", item, False, change=True).status_code == 200
+    assert team.tell("ann", "pair", item, True, change=True).status_code == 200
+    while item not in [one["id"] for one in team.ask("cat", "pair", 20)]:
+        team.tell("cat", "pair", team.ask("cat", "pair")[0]["id"], False)
+    assert team.tell("cat", "pair", item, False).status_code == 200
+    for request in (
+        team.tell("ann", "pair", item, False, change=True),
+        team.tell("cat", "pair", item, True, change=True),
+        team.send("cat", "POST", "pair/undo", {}),
+        team.send("ann", "POST", "pair/answer", {"id": item, "label": False}),
+    ):
+        refused(request, 422, "has all its answers: only an adjudicator can change them")
+    (found,) = team.send("judge", "GET", f"pair/items?search={item}&limit=1").json()["items"]
+    assert found["opinions"] == {"ann": True, "cat": False}
+
+
+def test_annotators_do_not_overturn_an_adjudication(team: Team) -> None:
+    (item,) = team.ask("ann", "pair")
+    name = item["id"]
+    team.tell("ann", "pair", name, True)
+    while name not in [one["id"] for one in team.ask("cat", "pair", 20)]:
+        team.tell("cat", "pair", team.ask("cat", "pair")[0]["id"], False)
+    team.tell("cat", "pair", name, False)
+    assert team.send("judge", "POST", "pair/adjudicate", {"id": name, "label": True}).status_code == 200
+    for who in ("ann", "cat"):
+        assert team.tell(who, "pair", name, who == "cat", change=True).status_code == 422
+    assert team.send("cat", "POST", "pair/undo", {}).status_code == 422
+    assert dict(team.send("judge", "GET", "pair/labels").json()["labels"])[name] is True
+    refused(team.tell("judge", "pair", name, False, by="ann", change=True), 422, "only adjudicating it again")
+    assert team.send("judge", "POST", "pair/adjudicate", {"id": name, "label": False}).status_code == 200
+    assert dict(team.send("judge", "GET", "pair/labels").json()["labels"])[name] is False
+
+
+def test_of_ids_that_are_not_theirs_annotators_learn_nothing(team: Team) -> None:
+    """Positive, negative, open, known, on another's table, or of no item at all: the same answer, headers included."""
+    names = [item["id"] for item in team.ask("cat", "plain", 3)]
+    team.tell("cat", "plain", names[0], True)
+    team.tell("cat", "plain", names[1], False)
+    still_open = next(name for name in TRUTH if name not in [*names, "m/0"])
+    for path in ("image", "frame", "ahead"):
+        answers = [
+            team.send("ann", "GET", f"plain/{path}?id={name}") for name in (*names, "m/0", still_open, "m/999999", "?")
+        ]
+        told = {
+            (answer.status_code, str(sorted({**answer.headers, "date": "", "content-length": ""}.items())))
+            for answer in answers
+        }
+        assert told == {(403, next(iter(told))[1])}
+        assert all("is not on your table" in answer.json()["detail"] for answer in answers)
+
+
+def test_the_positive_that_was_shown_beside_an_item_is_seen_and_no_other(team: Team) -> None:
+    (item,) = team.ask("ann", "pictures")
+    beside = item["beside"]
+    assert beside["id"] == "p0"
+    addresses = [item["content"]["image"], beside["content"]["image"]]
+    assert [team.send("ann", "GET", team.server.url + address).status_code for address in addresses] == [200, 200]
+    assert team.send("cat", "GET", team.server.url + addresses[1]).status_code == 403
+    assert team.send("ann", "GET", "pictures/image?id=p0").status_code == 403
+    assert team.send("ann", "GET", team.server.url + addresses[1].replace("p0", "p9")).status_code == 403
+    assert team.send("judge", "GET", "pictures/image?id=p9").status_code == 200
+    following = team.send("ann", "GET", f"pictures/ahead?id={item['id']}").json()
+    for view in filter(None, following.values()):
+        assert team.send("ann", "GET", team.server.url + view["content"]["image"]).status_code == 200

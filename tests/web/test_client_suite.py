@@ -93,8 +93,8 @@ def test_what_is_left_out_is_there():
 
 def test_all_that_a_campaign_can_do():
     """The same methods, but for those of the process that has the pool and the log."""
-    inside = {"ahead", "asks", "bounds", "blind", "duplicates", "final_negatives", "forget", "forgotten", "learner", "missed_component",
-              "once", "record", "shown"}  # fmt: skip
+    inside = {"ahead", "asks", "bounds", "blind", "duplicates", "decided", "final_negatives", "forget", "forgotten", "last_decisions", "learner",
+              "missed_component", "once", "overlap", "pool_marks", "record", "together", "withheld"}  # fmt: skip
     public = {name for name in dir(Campaign) if not name.startswith("_")}
     assert public - set(dir(RemoteCampaign)) == inside
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any
 
 from activecover.campaign._checks import check_person, sequence, yes_or_no
+from activecover.campaign._forgetting import UNDO_WINDOW
 from activecover.campaign._items import Item
 from activecover.campaign._mixing import Mixing
 from activecover.errors import InputError, check_count
@@ -38,10 +40,11 @@ class Answering(Mixing):
             self.pool.rows(names)
             answers = self._by_group(given)
             rows = self.pool.rows(list(answers))
+            gone = self.withheld(list(answers))
             events: list[Event] = []
             new = 0
             for (name, label), row in zip(answers.items(), rows, strict=True):
-                if self.pool.withdrawn[row]:
+                if self.pool.withdrawn[row] or name in gone:
                     raise InputError(f"id {name!r} was erased from the pool: it can no longer be told")
                 ask = self._ledger.asks.get(name)
                 if self._is_known_already(name, ask, label, by, change):
@@ -94,8 +97,9 @@ class Answering(Mixing):
         said = ask.opinions.get(by) if self._ledger.overlap > 1 else (ask.state == "positive" if ask.settled else None)
         if said == label:
             return True
-        if name in self._ledger.forgotten:
-            raise InputError(f"id {name!r} was forgotten: that it is negative can no longer be changed")
+        self._check_kept(name)
+        if ask.judge is not None:
+            raise InputError(f"id {name!r} was adjudicated: only adjudicating it again can change it")
         if said is not None and not change:
             what = "positive" if said else "negative"
             raise InputError(f"id {name!r} was told as {what} before: undo that first, or say that it is a change")
@@ -140,9 +144,14 @@ class Answering(Mixing):
         check_count("undo", count)
         with self._turn():
             pairs = self._ledger.last_deciders(count, by)
-            for name, _ in pairs:
-                if name in self._ledger.forgotten:
-                    raise InputError(f"id {name!r} was forgotten: that it is negative can no longer be undone")
+            judged: set[str] = set()
+            for name, who in pairs:
+                self._check_kept(name, "undone")
+                judge = self._ledger.asks[name].judge
+                if judge == who:
+                    judged.add(name)
+                elif judge is not None and name not in judged:
+                    raise InputError(f"id {name!r} was adjudicated: only adjudicating it again can change it")
             self._write([{"event": "undone", "id": name, "by": who, "expires": self._expiry()} for name, who in pairs])
             return [name for name, _ in pairs]
 
@@ -152,13 +161,52 @@ class Answering(Mixing):
             return [(self._item(ask), dict(ask.opinions)) for ask in self._ledger.with_state("conflict")]
 
     def adjudicate(self, id: str, label: Any, by: str = "me") -> None:
-        """Decide on an item on which people disagree."""
+        """Decide on an item on which people disagree, or decide otherwise on one that was adjudicated before.
+
+        From then on the people who disagreed can neither change nor undo what they said of it.
+        """
         check_person(by)
         with self._turn():
             ask = self._ledger.asks.get(self._ledger.groups.first(id))
-            if ask is None or ask.state != "conflict":
+            if ask is None or (ask.state != "conflict" and ask.judge is None):
                 raise InputError(f"id {id!r} is not in conflict: there is nothing to decide between")
+            self._check_kept(ask.id)
             self._write([{"event": "adjudicated", "id": ask.id, "label": int(yes_or_no(label)), "by": by}])
+
+    def last_decisions(self, count: int, by: str | None = None) -> list[str]:
+        """The items decided on last, latest first; those of one person if given."""
+        with self._turn():
+            return self._ledger.last_decisions(count, by)
+
+    def decided(self, names: Iterable[str], by: str) -> dict[str, bool | None]:
+        """Of some items, those that have all the opinions they need, with what someone said of each."""
+        with self._turn():
+            asks = {name: self._ledger.asks.get(self._ledger.groups.first(name)) for name in names}
+            full = {name: ask for name, ask in asks.items() if ask and len(ask.opinions) >= self._ledger.overlap}
+            return {name: ask.opinions.get(by) for name, ask in full.items()}
+
+    def withheld(self, names: Sequence[str]) -> set[str]:
+        """Of some items, those whose contents nobody may be shown any more, as they are forgotten or soon will be.
+
+        Control rows are forgotten later than other negatives. As long as that must not be noticed, every negative
+        that was decided on before the last ten decisions counts as forgotten.
+        """
+        if not self._forgets():
+            return set()
+        with self._turn():
+            firsts = {name: self._ledger.groups.first(name) for name in names}
+            gone = {name for name in names if name in self._ledger.forgotten}
+            if self._is_blind():
+                recent = self._ledger.last_decisions(UNDO_WINDOW, None)
+                # Where the last decisions were forgotten too, those between them count as forgotten as well.
+                late = set(takewhile(lambda name: name not in self._ledger.forgotten, recent))
+                asks = {name: self._ledger.asks.get(first) for name, first in firsts.items()}
+                gone |= {name for name, ask in asks.items() if ask and ask.state == "negative" and ask.id not in late}
+            return gone
+
+    def _check_kept(self, name: str, what: str = "changed") -> None:
+        if self.withheld([name]):
+            raise InputError(f"id {name!r} was forgotten: that it is negative can no longer be {what}")
 
     def record(self, events: Sequence[Event]) -> None:
         """Write down what was done outside of labelling: ``withdrawn``, ``forgotten``, ``grown``."""

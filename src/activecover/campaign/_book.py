@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 
@@ -75,8 +75,8 @@ class Book:
         self._erased = (-1, False)
         #: The rows that others stand for, and the groups' version that this rests on.
         self._erased_duplicates = 0
-        #: Positives that may be mistakes, and the number of changed labels that this rests on.
-        self._doubted: tuple[int, dict[str, str]] = (-1, {})
+        #: Positives that may be mistakes, the number of changed labels that this rests on, and whether while blind.
+        self._doubted: tuple[int, bool, dict[str, str]] = (-1, False, {})
         self._duplicates = (0, np.zeros(0, np.int64))
 
     @contextmanager
@@ -103,6 +103,19 @@ class Book:
                 yield list(self._ledger.requests.get(request, ()))
             finally:
                 self._request = None
+
+    def together(self) -> AbstractContextManager[None]:
+        """A time in which nobody else writes: what is looked at in it still holds when something is written.
+
+        Examples
+        --------
+        >>> from activecover import Campaign, Pool
+        >>> campaign = Campaign(Pool([[0.0], [1.0]]))
+        >>> with campaign.together():
+        ...     if not campaign.labels():
+        ...         campaign.tell("0", True)
+        """
+        return self._turn()
 
     @contextmanager
     def _turn(self, lasting: bool = True) -> Iterator[None]:

@@ -34,7 +34,8 @@ class Campaign(Opening, Foreseeing, Reading, Forgetting):
         Where the events go: a JSON Lines file, or memory where not given. A log that has events already
         is taken up where it ended; its settings then hold, and other ones given here are refused.
     seed : int, optional
-        Of all randomness.
+        Of all randomness. Who knows it can work out which rows are control rows, so a campaign that draws some
+        (``certify``) has by default a random one and a secret key; other campaigns have 0.
     explore : int or sequence of int, optional
         Rows to label at random first, or which; 100 by default.
     budget : int, optional

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from activecover.campaign._certificate import Certificate, certify, record_of
 from activecover.campaign._proposing import Proposing
 from activecover.stopping import Assessment, Budget, MissedComponent, Record, Rule, make_rule, missed_component
-from activecover.store import Event
 
 #: What is looked at where a campaign was begun without a promise: it needs no draws of its own.
 _BY_DEFAULT = "weighted-betting"
 #: The promise is looked at each time the labels have grown by this share: all looks together stay linear.
 _GROWTH = 0.02
-#: What would tell a control row from others.
-_TELLING = ("source", "rule", "probability", "open", "nearest", "number", "position", "batch")
 
 
 class Certifying(Proposing):
@@ -72,19 +67,11 @@ class Certifying(Proposing):
     @property
     def blind(self) -> bool:
         """Whether people must not see where items come from: control rows are among them."""
+        if self._mixer is None or self._mixer.control is None:
+            return False
         # Without a turn, as it is asked for often: what others wrote meanwhile can only end it.
         with self._lock:
             return self._is_blind()
-
-    def shown(self, events: Iterable[Event]) -> list[Event]:
-        """Events as people may see them."""
-        if not self.blind:
-            return list(events)
-        return [
-            {key: value for key, value in event.items() if key not in _TELLING}
-            for event in events
-            if event["event"] != "reached"
-        ]
 
     def _is_blind(self) -> bool:
         return self._mixer is not None and self._mixer.control is not None and self._certified() is None

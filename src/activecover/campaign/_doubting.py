@@ -38,7 +38,7 @@ class Doubting(Asking):
         One is suspicious if it lies far from all other positives, compared with how far these are apart
         (beyond the third quartile by three times the range between the quartiles, and twice the median), or if
         ten items that the learner asked for and that are negative lie nearer to it than any other
-        positive does. Where negatives are forgotten only the first can be told.
+        positive does. Where negatives are forgotten, or control rows have to stay unknown, only the first can be told.
 
         Examples
         --------
@@ -77,19 +77,22 @@ class Doubting(Asking):
 
     def _doubts(self, age: int) -> dict[str, str]:
         """Suspicious positives and why, from so many changed labels ago at most."""
-        changes = self._ledger.changes
-        if not changes - age <= self._doubted[0] <= changes:
-            self._doubted = (changes, self._find_doubts())
-        return self._doubted[1]
+        # Counted without control rows that the learner reaches: that one was reached must not show here.
+        changes, blind = self._ledger.changes - self._ledger.reached, self._is_blind()
+        known_at, was_blind, _ = self._doubted
+        if was_blind != blind or not changes - age <= known_at <= changes:
+            self._doubted = (changes, blind, self._find_doubts(blind))
+        return self._doubted[2]
 
-    def _find_doubts(self) -> dict[str, str]:
+    def _find_doubts(self, blind: bool) -> dict[str, str]:
         positives = self._not_erased(self._ledger.with_state("positive"))
         known = self._not_erased([Ask(-1, name, "given", 0, "", None) for name in self._known])
         outside = 0 if self._outside is None else int(self._outside.shape[0])
         certain = len(known) + outside
         if not positives or len(positives) + certain < 2 or self.pool.kind not in ("dense", "sparse", "bits"):
             return {}
-        negatives = [ask for ask in self._ledger.with_state("negative") if ask.source == "learner"]
+        # Which negatives the learner asked for would tell which of them are control rows.
+        negatives = [ask for ask in self._ledger.with_state("negative") if ask.source == "learner" and not blind]
         names = [ask.id for ask in (*positives, *known, *self._not_erased(negatives))]
         part = self.pool.part(self.pool.rows(names), also=self._outside)
         count = len(positives)

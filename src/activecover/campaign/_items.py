@@ -85,7 +85,8 @@ class Status:
     skipped: int
     unsure: int
     unlabelled: int
-    phase: str
+    #: Whether the learner still explores; None where that is withheld.
+    phase: str | None
     learner: str
     budget: int | None
     target: int | None

@@ -27,8 +27,8 @@ INSURED = 0.1
 class Mixer:
     """Decides which source each ask comes from, and draws what is not for the learner to choose.
 
-    All its chance is a keyed hash of the seed and of the ask's number, or of the item's id: with the log
-    everybody comes to the same draws.
+    All its chance is a keyed hash of the seed, or of the campaign's secret key where it has one, and of the ask's
+    number or the item's id: with the log everybody comes to the same draws.
 
     Parameters
     ----------
@@ -58,7 +58,9 @@ class Mixer:
             return None
         if rule is not None and rule.design == "insurance":
             insure = insure or INSURED
-        return cls(pool, seed=int(created["seed"]), rule=rule, insure=insure)
+        # The seed may be guessed, and with it the control rows; a key cannot be.
+        seed = int(created["key"], 16) if created.get("key") else int(created["seed"])
+        return cls(pool, seed=seed, rule=rule, insure=insure)
 
     def sources(self, k: int, ledger: Ledger, explore: int) -> list[Source]:
         """Where the next ``k`` asks come from; ``explore`` rows are the learner's own sample."""

@@ -34,7 +34,11 @@ class Mixing(Asking):
         if len(events) < k and self._unasked() - len(events) <= 0:
             events += self._second_round(k - len(events), by, len(events))
         self._write(events)
-        return [self._ledger.asks[event["id"]] for event in events]
+        asks = [self._ledger.asks[event["id"]] for event in events]
+        if 0 < len(asks) < k:
+            # Another source fills up what one had no rows left for: a short answer would tell which one it was.
+            asks += self._lease_proposed(k - len(asks), by, avoid) or []
+        return asks
 
     def _review(self, k: int) -> list[Ready] | None:
         """The learner's next ``k`` rows that nobody was asked for; None where they have to be waited for."""

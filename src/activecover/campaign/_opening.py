@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from activecover.store import FORMAT, Event, Ledger
 
 #: What stands for the hash of vectors where there is none.
 _NOT_KEPT = "not kept"
+#: Of seeds that are drawn: whole numbers up to here survive every program that reads JSON.
+_LARGEST_SEED = 2**53
 
 
 class Opening(Proposing):
@@ -35,7 +38,9 @@ class Opening(Proposing):
             "certify": None,
             "insure": None,
         }
-        chosen = {name: defaults[name] if value is None else value for name, value in settings.items()}
+        if settings["seed"] is None and _draws_blindly(settings["certify"]):
+            defaults["seed"], defaults["key"] = secrets.randbelow(_LARGEST_SEED), secrets.token_hex(16)
+        chosen = defaults | {name: value for name, value in settings.items() if value is not None}
         created: Event = {
             "event": "created",
             "format": FORMAT,
@@ -145,6 +150,11 @@ def settings_of(learner: Any, seed: int | None, explore: Any) -> dict[str, Any]:
         for value in [explore] if isinstance(explore, int) else explore:
             check_count("explore", value, 0)
     return {"learner": name, "seed": None if seed is None else int(seed), "explore": explore}
+
+
+def _draws_blindly(certify: dict[str, Any] | None) -> bool:
+    """Whether a promise needs control rows, which nobody must be able to work out."""
+    return certify is not None and rule_from(certify).design == "control"
 
 
 def promise_of(certify: Rule | str | None) -> dict[str, Any] | None:

@@ -73,6 +73,11 @@ class Reading(Doubting):
             return f"waiting: all that may still be asked for is leased ({leased})"
         return None
 
+    @property
+    def overlap(self) -> int:
+        """How many people have to say the same of an item."""
+        return self._ledger.overlap
+
     def labels(self) -> dict[str, bool]:
         """The labels so far, by id, in the order asked."""
         with self._turn():

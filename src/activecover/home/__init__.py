@@ -3,7 +3,7 @@
 from activecover.home._archive import archive
 from activecover.home._exchange import export_labels, read_answers
 from activecover.home._home import Home, default_folder, embedding_for
-from activecover.home._keys import PublicKey, SigningKey, signing_key
+from activecover.home._keys import PublicKey, SigningKey, secret_of, signing_key
 from activecover.home._people import LIFETIME, OWNER, ROLES, People, Person, Role, new_token
 from activecover.home._privacy import PrivacyReport, privacy_check
 from activecover.home._restoring import restore, restored
@@ -44,6 +44,7 @@ __all__ = [
     "read_certificate",
     "restore",
     "restored",
+    "secret_of",
     "sign_certificate",
     "signing_key",
     "verify",

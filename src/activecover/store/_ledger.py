@@ -34,6 +34,10 @@ def _time(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
+def _key(value: Any) -> bool:
+    return _text(value) and len(value) == 32 and set(value) <= set("0123456789abcdef")
+
+
 def _groups(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(group, list) and len(group) > 1 and all(map(_text, group)) for group in value
@@ -81,6 +85,7 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
     "probability": _time,
     "open": lambda value: value is None or _count(value),
     "duplicates": lambda value: value is None or isinstance(value, dict),
+    "key": lambda value: value is None or _key(value),
 }
 _NEED_AN_ASK = {
     "told", "skipped", "unsure", "released", "undone", "shared", "adjudicated", "confirmed", "reached",
@@ -149,6 +154,8 @@ class Ledger:
         self.next_batch = 0
         #: How often a label came, went or changed, or an item went back: what was proposed before is that old.
         self.changes = 0
+        #: Of these changes, how many were control rows with a label that the learner came by.
+        self.reached = 0
         #: How often something that had been settled was changed, or the pool was: what was counted before is void.
         self.revisions = 0
         #: How many rows were asked for by each source; what was asked again counts once.
@@ -287,6 +294,7 @@ class Ledger:
         ask.reached, ask.reached_by = event["number"], event["source"]
         self.next_number = event["number"] + 1
         self.changes += ask.settled
+        self.reached += ask.settled
 
     def _on_told(self, event: Event) -> None:
         ask, label = self.asks[event["id"]], bool(event["label"])
@@ -302,8 +310,11 @@ class Ledger:
         self._decide(event, self._verdict(ask))
 
     def _on_adjudicated(self, event: Event) -> None:
+        ask = self.asks[event["id"]]
+        self.revisions += ask.settled
+        self._unjudge(ask)
         self._decide(event, "positive" if event["label"] else "negative")
-        self.asks[event["id"]].judge = event["by"]
+        ask.judge, ask.confirmed = event["by"], None
 
     def _on_shared(self, event: Event) -> None:
         self.asks[event["id"]].also[event["by"]] = event.get("expires")

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from activecover.home import LIFETIME, Person
 from activecover.web import _models as models
 from activecover.web._access import NotKnown, client_of, cookie_name, credentials_of
-from activecover.web._routes import RESPONSES, Account, TheAccess, TheDesk, visible_to
+from activecover.web._routes import RESPONSES, Account, TheAccess, TheDesk, counts_for, visible_to
 
 page = APIRouter(include_in_schema=False)
 router = APIRouter(prefix="/api", responses=RESPONSES)
@@ -61,13 +61,12 @@ def logout(_: Account, access: TheAccess, request: Request, response: Response) 
 @router.get("/campaigns", tags=["campaigns"])
 def list_campaigns(account: Account, desk: TheDesk) -> dict[str, Any]:
     """The campaigns that are for you, your role in each, and how many items of those that are open are in which state."""
-    counts = {one.name: one.reader.counts() for one in desk.opened()}
-    return {
-        "campaigns": [
-            {"name": name, "role": account.inside(name).role, "counts": counts.get(name)}
-            for name in visible_to(account, desk)
-        ]
-    }
+    opened = {one.name: one for one in desk.opened()}
+    found = []
+    for name in visible_to(account, desk):
+        me, one = account.inside(name), opened.get(name)
+        found.append({"name": name, "role": me.role, "counts": None if one is None else counts_for(one, me)})
+    return {"campaigns": found}
 
 
 def _keep(request: Request, response: Response, session: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.errors import InputError, StoreError
 from activecover.files import WorkFolder, open_private
-from activecover.home import Home, embedding_for
+from activecover.home import Home, embedding_for, secret_of
 from activecover.intake import Busy, ConfinedIntake, DiskFull, TooLarge, check_unpacked
 from activecover.web._map import PoolMap, Way
 from activecover.web._problems import DISK_FULL, Problem, missing
@@ -90,6 +90,7 @@ class Desk:
         self._open: dict[str, Open] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._uploads = Uploads(home.folder / ".uploads")
+        self._secret = secret_of(home.folder)
         self._closed = False
         self._intake = ConfinedIntake(memory)
 
@@ -187,7 +188,7 @@ class Desk:
 
     def adopt(self, name: str, campaign: Campaign, template: str | None = None) -> Open:
         """Serve a campaign that is open already."""
-        found = Open(name, campaign, Showcase(name, campaign, template))
+        found = Open(name, campaign, Showcase(name, campaign, template, self._secret))
         with self._lock:
             self._open[name] = found
         return found

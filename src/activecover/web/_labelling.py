@@ -12,12 +12,27 @@ from activecover.errors import InputError
 from activecover.home import Person
 from activecover.web import _models as models
 from activecover.web._desk import Open
-from activecover.web._problems import Problem
-from activecover.web._routes import INSIDE, RESPONSES, Key, Me, One, Written, at_least, check_theirs, name_of, once
+from activecover.web._routes import (
+    INSIDE,
+    RESPONSES,
+    Key,
+    Me,
+    One,
+    Written,
+    at_least,
+    check_theirs,
+    check_undecided,
+    counts_for,
+    is_double_blind,
+    name_of,
+    once,
+)
 
 #: What readers see, too.
 seeing = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[INSIDE])
 router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("annotator")])
+Mark = Annotated[str, Query(max_length=64, description="In the address that an item came with: that it was shown.")]
+_NOTHING_LEFT = "nothing is left to ask for"
 _MOST_HELD = 100
 _ANSWERS = {True: "yes", False: "no", None: "aside"}
 
@@ -33,9 +48,13 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
     """Tell what an item is and lease the next."""
     by = name_of(me, body.by)
     check_theirs(one, me, body.id)
-    once(
-        one.campaign, key, {"asked", "told"}, {body.id: body.label}, lambda: one.campaign.tell(body.id, body.label, by)
-    )
+
+    def act() -> None:
+        with one.campaign.together():
+            check_undecided(one, me, {body.id: body.label})
+            one.campaign.tell(body.id, body.label, by)
+
+    once(one.campaign, key, {"asked", "told"}, {body.id: body.label}, act)
     return _items(one, me, one.ask(_many(me, body.k), by, body.shown))
 
 
@@ -57,9 +76,11 @@ def tell(one: One, me: Me, body: models.TellBody, key: Key = None) -> models.Don
     wanted = dict(zip(names, values, strict=False)) if isinstance(values, list) else {}
 
     def act() -> None:
-        one.campaign.tell(body.ids, body.labels, by, change=body.change, note=body.note)
+        with one.campaign.together():
+            check_undecided(one, me, wanted or dict.fromkeys(names, values))
+            one.campaign.tell(body.ids, body.labels, by, change=body.change, note=body.note)
 
-    return _done(one, once(one.campaign, key, {"asked", "told"}, wanted, act))
+    return _done(one, me, once(one.campaign, key, {"asked", "told"}, wanted, act))
 
 
 @router.post("/campaigns/{name}/skip", tags=["label"])
@@ -67,7 +88,9 @@ def skip(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done
     """Put items aside; they come back when nothing else is left."""
     by = name_of(me, body.by)
     check_theirs(one, me, body.ids)
-    return _done(one, once(one.campaign, key, {"skipped"}, _named(body.ids), lambda: one.campaign.skip(body.ids, by)))
+    return _done(
+        one, me, once(one.campaign, key, {"skipped"}, _named(body.ids), lambda: one.campaign.skip(body.ids, by))
+    )
 
 
 @router.post("/campaigns/{name}/unsure", tags=["label"])
@@ -75,7 +98,9 @@ def unsure(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Do
     """Say that items cannot be decided on now."""
     by = name_of(me, body.by)
     check_theirs(one, me, body.ids)
-    return _done(one, once(one.campaign, key, {"unsure"}, _named(body.ids), lambda: one.campaign.unsure(body.ids, by)))
+    return _done(
+        one, me, once(one.campaign, key, {"unsure"}, _named(body.ids), lambda: one.campaign.unsure(body.ids, by))
+    )
 
 
 @router.post("/campaigns/{name}/release", tags=["label"])
@@ -84,7 +109,7 @@ def release(one: One, me: Me, body: models.ReleaseBody, key: Key = None) -> mode
     by = name_of(me, body.by)
     check_theirs(one, me, body.ids or ())
     wanted = None if body.ids is None else _named(body.ids)
-    return _done(one, once(one.campaign, key, {"released"}, wanted, lambda: one.campaign.release(body.ids, by)))
+    return _done(one, me, once(one.campaign, key, {"released"}, wanted, lambda: one.campaign.release(body.ids, by)))
 
 
 @router.post("/campaigns/{name}/undo", tags=["label"])
@@ -92,21 +117,27 @@ def undo(one: One, me: Me, body: models.UndoBody, key: Key = None) -> models.Don
     """Take back the last decisions; the items are on the table again."""
     by = body.by if body.by is None and me.may("adjudicator") else name_of(me, body.by or "me")
     undone: list[str] = []
-    written = once(one.campaign, key, {"undone"}, None, lambda: undone.extend(one.campaign.undo(body.count, by=by)))
-    return _done(one, written, undone)
+
+    def act() -> None:
+        with one.campaign.together():
+            if by is not None and body.count > 0:
+                check_undecided(one, me, dict.fromkeys(one.campaign.last_decisions(body.count, by)))
+            undone.extend(one.campaign.undo(body.count, by=by))
+
+    return _done(one, me, once(one.campaign, key, {"undone"}, None, act), undone)
 
 
 @seeing.get("/campaigns/{name}/image", tags=["label"], response_class=Response)
-def image(one: One, me: Me, id: str, column: str = "image") -> Response:
+def image(one: One, me: Me, id: str, column: str = "image", shown: Mark = "") -> Response:
     """The picture in a column of an item."""
-    data, kind = one.showcase.image(_visible(one, me, id), column)
+    data, kind = one.showcase.image(_visible(one, me, id, shown), column)
     return Response(data, media_type=kind)
 
 
 @seeing.get("/campaigns/{name}/frame", tags=["label"], response_class=Response)
-def frame(one: One, me: Me, id: str) -> Response:
+def frame(one: One, me: Me, id: str, shown: Mark = "") -> Response:
     """An item by the campaign's template, for a frame that runs nothing."""
-    return Response(one.showcase.page(_visible(one, me, id)), media_type="text/html; charset=utf-8")
+    return Response(one.showcase.page(_visible(one, me, id, shown)), media_type="text/html; charset=utf-8")
 
 
 # -- inside -------------------------------------------------------------------------------------------
@@ -114,7 +145,9 @@ def frame(one: One, me: Me, id: str) -> Response:
 
 def _view(one: Open, me: Person, item: Item) -> models.ItemView:
     """An item as someone may see it: to annotators all look alike, whyever they were asked for."""
-    return models.ItemView(**one.showcase.item(item, blind=not me.may("adjudicator")))
+    if me.may("adjudicator"):
+        return models.ItemView(**one.showcase.item(item))
+    return models.ItemView(**one.showcase.item(item, blind=True, shown_to=me.name))
 
 
 def _many(me: Person, k: int) -> int:
@@ -137,26 +170,32 @@ def _following(one: Open, name: str) -> dict[str, Item]:
 def _items(one: Open, me: Person, found: Sequence[Item]) -> models.Items:
     stopped = None
     if not found:
-        stands = one.campaign.status()
-        stopped = stands.stopped or stands.note or "nothing is left to ask for"
+        stands = one.reader.sight.status()
+        stopped = stands.stopped or stands.note or _NOTHING_LEFT
+        if is_double_blind(one, me):
+            # Whether all is settled, or how many positives there are, would tell what others said.
+            stopped = _NOTHING_LEFT
     views = [_view(one, me, item) for item in found]
-    return models.Items(items=views, counts=one.reader.counts(), stopped=stopped)
+    return models.Items(items=views, counts=counts_for(one, me), stopped=stopped)
 
 
-def _done(one: Open, written: Written, ids: Sequence[str] = ()) -> models.Done:
+def _done(one: Open, me: Person, written: Written, ids: Sequence[str] = ()) -> models.Done:
     again = [name for kind, name, _ in written if kind == "undone" and name is not None]
-    return models.Done(counts=one.reader.counts(), ids=[*ids, *again], repeated=bool(written))
+    return models.Done(counts=counts_for(one, me), ids=[*ids, *again], repeated=bool(written))
 
 
 def _named(ids: str | Sequence[str]) -> dict[str, Any]:
     return dict.fromkeys([ids] if isinstance(ids, str) else ids)
 
 
-def _visible(one: Open, me: Person, name: str) -> int:
-    """The row of an item that someone may see: annotators what they were given, and positives beside it."""
-    row = int(one.campaign.pool.rows([name])[0])
-    if me.name is not None and not me.may_look and not one.reader.served(name, me.name, beside=True):
-        raise Problem(f"id {name!r} is not on your table", 403, "refused")
-    if one.campaign.pool.withdrawn[row]:
+def _visible(one: Open, me: Person, name: str, mark: str) -> int:
+    """The row of an item that someone may see: annotators what they were given, and what was shown with it.
+
+    To an id that is neither they get the same answer, whatever it is: positive, negative, open, or of no item at all.
+    """
+    if not me.may_look and not one.showcase.was_shown(mark, name, me.name):
+        check_theirs(one, me, name)
+    row = one.campaign.pool.row(name)
+    if one.campaign.pool.withdrawn[row] or one.campaign.withheld([name]):
         raise InputError(f"id {name!r} was erased from the pool")
     return row

@@ -15,7 +15,7 @@ from starlette.background import BackgroundTask
 
 from activecover.campaign import Campaign
 from activecover.errors import InputError, StoreError
-from activecover.home import export_labels, sign_certificate
+from activecover.home import Person, export_labels, sign_certificate
 from activecover.store import Ask
 from activecover.web import _models as models
 from activecover.web._desk import Desk, Open
@@ -34,8 +34,10 @@ from activecover.web._routes import (
     TheDesk,
     at_least,
     fresh,
+    may_see_blind,
     name_of,
     once,
+    promise_seen_by,
 )
 
 _FRONTIER = 60
@@ -47,7 +49,7 @@ _SETTLING = [at_least("adjudicator")]
 
 @router.post("/campaigns/{name}/adjudicate", tags=["label"], dependencies=_SETTLING)
 def adjudicate(one: One, me: Me, body: models.AdjudicateBody, key: Key = None) -> models.Done:
-    """Decide on an item on which people disagree."""
+    """Decide on an item on which people disagree, or decide otherwise on one that was decided so."""
     by = name_of(me, body.by)
     act = lambda: one.campaign.adjudicate(body.id, body.label, by)  # noqa: E731
     written = once(one.campaign, key, {"adjudicated"}, {body.id: body.label}, act)
@@ -80,49 +82,47 @@ def ungroup(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.D
 @router.get("/campaigns/{name}/status", tags=["look"], responses=UNCHANGED)
 def status(one: One, request: Request, response: Response) -> Any:
     """How the campaign stands. With ``If-None-Match`` nothing is sent as long as nothing has changed."""
-    return fresh(one, request, response, lambda: one.campaign.status().as_dict())
+    return fresh(one, request, response, lambda: one.reader.sight.status().as_dict())
 
 
 @router.get("/campaigns/{name}/progress", tags=["look"], responses=UNCHANGED)
-def progress(one: One, request: Request, response: Response) -> Any:
-    """Curves, people, and the bound on recall."""
+def progress(one: One, me: Me, request: Request, response: Response) -> Any:
+    """Curves, people, and the bound on recall, which is for owners as long as it is not certified."""
 
     def make() -> dict[str, Any]:
         agreement = dataclasses.asdict(one.campaign.agreement())
-        return {**one.reader.progress(), "status": one.campaign.status().as_dict(), "agreement": agreement}
+        drawn = one.reader.progress(bound=not one.reader.sight.blind or may_see_blind(me))
+        return {**drawn, "status": one.reader.sight.status().as_dict(), "agreement": agreement}
 
     return fresh(one, request, response, make)
 
 
 @router.get("/campaigns/{name}/assess", tags=["look"])
-def assess(one: One) -> dict[str, Any]:
+def assess(one: One, me: Me) -> dict[str, Any]:
     """What is proved of recall by now, on what assumptions, and the price of the target."""
-    return finite(one.campaign.assess().as_dict())
+    with promise_seen_by(one, me):
+        return finite(one.campaign.assess().as_dict())
 
 
 @router.get("/campaigns/{name}/certificate", tags=["look"])
-def certificate(desk: TheDesk, one: One) -> dict[str, Any]:
+def certificate(desk: TheDesk, one: One, me: Me) -> dict[str, Any]:
     """The statement to keep, from a log that was found to be as it was written."""
-    return sign_certificate(desk.home, one.campaign.certificate(name=one.name))
+    with promise_seen_by(one, me):
+        return sign_certificate(desk.home, one.campaign.certificate(name=one.name))
 
 
 @router.get("/campaigns/{name}/trace", tags=["look"])
 def trace(one: One) -> dict[str, Any]:
     """What was asked and found, in order."""
-    found = dataclasses.asdict(one.campaign.trace())
-    if one.campaign.blind:
-        # Which rows were drawn at random would tell the control rows.
-        found["explored"], found["batch"] = np.zeros_like(found["explored"]), np.ones_like(found["batch"])
+    found = dataclasses.asdict(one.reader.sight.trace())
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
 
 
 @router.get("/campaigns/{name}/records", tags=["look"])
 def records(one: One, offset: Offset = 0, limit: Limit = 1000) -> dict[str, Any]:
     """One record per item that was asked for: its label, who gave it, when, and why it was asked."""
-    found = one.campaign.records()
-    hidden = {"source", "rule", "probability", "nearest", "number", "batch"} if one.campaign.blind else set()
-    page = [{key: value for key, value in one.items() if key not in hidden} for one in found[offset : offset + limit]]
-    return {"total": len(found), "records": page}
+    found = one.reader.sight.records()
+    return {"total": len(found), "records": found[offset : offset + limit]}
 
 
 @router.get("/campaigns/{name}/labels", tags=["look"])
@@ -157,8 +157,10 @@ def items(
     limit: Limit = 50,
 ) -> dict[str, Any]:
     """What was asked for, latest first."""
-    found, blind = one.reader.decisions(search, state), one.campaign.blind
-    shown = [_decision(one, ask, blind=blind) for ask in found[offset : offset + limit]]
+    blind, found = one.reader.sight.blind, one.reader.decisions(search, state)
+    page = found[offset : offset + limit]
+    gone = one.campaign.withheld([ask.id for ask in page])
+    shown = [_decision(one, ask, blind=blind, gone=ask.id in gone) for ask in page]
     return {"total": len(found), "items": shown}
 
 
@@ -203,14 +205,16 @@ def export(
 
 
 @router.get("/campaigns/{name}/map", tags=["look"], response_class=Response)
-def map_points(one: One, by: Way = "pca") -> Response:
+def map_points(one: One, me: Me, by: Way = "pca") -> Response:
     """The pool in two dimensions: a count (uint32), rows (uint32 each), places (float32 pairs)."""
+    _check_map(one, me)
     return Response(one.map(by).bytes(), media_type="application/octet-stream")
 
 
 @router.get("/campaigns/{name}/map/states", tags=["look"], responses=UNCHANGED)
-def map_states(one: One, request: Request, response: Response, by: Way = "pca") -> Any:
+def map_states(one: One, me: Me, request: Request, response: Response, by: Way = "pca") -> Any:
     """What was asked for and what would be next, each with its place on the map."""
+    _check_map(one, me)
     return fresh(one, request, response, lambda: _map_states(one, by))
 
 
@@ -229,12 +233,12 @@ def sent_file(desk: Desk, write: Callable[[Path], Any], filename: str, kind: str
     return FileResponse(path, media_type=kind, filename=filename, background=BackgroundTask(desk.discard, folder))
 
 
-def _decision(one: Open, ask: Ask, *, blind: bool) -> dict[str, Any]:
+def _decision(one: Open, ask: Ask, *, blind: bool, gone: bool) -> dict[str, Any]:
     row = int(one.campaign.pool.rows([ask.id])[0])
     told = {"source": ask.source, "nearest": ask.nearest, "number": ask.number}
     return {
-        "id": ask.id, "state": ask.state, "by": ask.by, "opinions": ask.opinions, "note": ask.note,
-        "content": one.showcase.content(row), "images": one.showcase.images(row),
+        "id": ask.id, "state": ask.state, "by": ask.by, "opinions": ask.opinions, "judge": ask.judge, "note": ask.note,
+        "content": {} if gone else one.showcase.content(row), "images": [] if gone else one.showcase.images(row),
         **(dict.fromkeys(told) if blind else told),
     }  # fmt: skip
 
@@ -244,9 +248,16 @@ def _row(campaign: Campaign, name: str | None, row: int | None) -> int:
         row = int(campaign.pool.rows([name])[0])
     if row is None or row >= len(campaign.pool):
         raise InputError(f"give an id, or a row below {len(campaign.pool)}")
-    if campaign.pool.withdrawn[row]:
+    if campaign.pool.withdrawn[row] or campaign.withheld([campaign.pool.id(row)]):
         raise InputError(f"id {campaign.pool.id(row)!r} was erased from the pool")
     return row
+
+
+def _check_map(one: Open, me: Person) -> None:
+    """Which rows are missing on a map, as they are forgotten already, would tell which are control rows."""
+    if (one.reader.follow()[0].created or {}).get("forgets"):
+        with promise_seen_by(one, me):
+            return
 
 
 def _next_rows(one: Open) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.campaign import Campaign
+from activecover.campaign import Campaign, Sight
 from activecover.errors import ActiveCoverError
 from activecover.intake import is_picture
 from activecover.pool import Pool
@@ -21,29 +21,28 @@ _POINTS = 500
 _WINDOW = 100
 #: The bound is worked out for so many labels at most: beyond, the command line does it.
 _MOST_ASSESSED = 100_000
+#: What is said in place of what would tell how the control sample stands.
+WITHHELD = "hidden while the guarantee is open"
+_ASIDE: tuple[State, ...] = ("skipped", "unsure")
 _COUNTED: tuple[State, ...] = ("positive", "negative", "leased", "skipped", "unsure", "waiting", "conflict")
 
 
 class Reader:
-    """A ledger that follows a campaign's log, and figures drawn from it.
+    """A ledger that follows a campaign's log as far as people may see it, and figures drawn from it.
 
     Every figure is worked out once per position of the log.
     """
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
+        #: What may be shown: all figures here are worked out from what it gives.
+        self.sight = Sight(campaign)
         self._lock = threading.RLock()
-        self._ledger = Ledger()
-        self._position = 0
-        self._kept: dict[str, tuple[int, Any]] = {}
+        self._kept: dict[str, tuple[Any, ...]] = {}
 
     def follow(self) -> tuple[Ledger, int]:
-        """The ledger up to date, and how many events it has seen."""
-        with self._lock:
-            for event in self.campaign.log.read(self._position):
-                self._ledger.apply(event)
-                self._position = event["seq"] + 1
-            return self._ledger, self._position
+        """The ledger up to date, as people may see it, and how many events it has seen."""
+        return self.sight.follow()
 
     @property
     def mark(self) -> str:
@@ -51,13 +50,11 @@ class Reader:
         ledger, _ = self.follow()
         return format(int(1e6 * (ledger.created or {}).get("at", 0)), "x")
 
-    def served(self, name: str, who: str, *, beside: bool = False) -> bool:
-        """Whether someone has or had an item on the table; with ``beside``, or may have seen it beside one."""
+    def served(self, name: str, who: str) -> bool:
+        """Whether someone has or had an item on the table."""
         with self._lock:
             ledger, _ = self.follow()
             ask = ledger.asks.get(name)
-            if beside and (name in ledger.known or (ask is not None and ask.state == "positive")):
-                return True
             if ask is None:
                 return False
             return who in ask.also or who in ask.opinions or (ask.by == who and ask.state != "open")
@@ -88,10 +85,24 @@ class Reader:
             ledger, _ = self.follow()
             return {"rows": len(self.campaign.pool), **{state: ledger.count(state) for state in _COUNTED}}
 
-    def progress(self) -> dict[str, Any]:
-        """The curves and counts of the page."""
-        found: dict[str, Any] = self._once("progress", self._progress)
-        return found
+    def counts_of(self, who: str) -> dict[str, int]:
+        """How many items someone has, and what they themselves said of how many: nothing of what others said."""
+        with self._lock:
+            ledger, _ = self.follow()
+            said = [ask.opinions[who] for ask in ledger.asks.values() if who in ask.opinions]
+            skipped, unsure = (sum(ask.by == who for ask in ledger.with_state(state)) for state in _ASIDE)
+            declined = sum(who in ask.declined and who not in ask.opinions for ask in ledger.asks.values())
+            return {
+                "rows": len(self.campaign.pool), "positive": sum(said), "negative": len(said) - sum(said),
+                "leased": self.on_table(who), "skipped": skipped + declined, "unsure": unsure,
+            }  # fmt: skip
+
+    def progress(self, *, bound: bool) -> dict[str, Any]:
+        """The curves and counts of the page; with the ``bound`` on recall, or saying that it is withheld."""
+        found: dict[str, Any] = dict(self._once("progress", self._progress))
+        if bound:
+            return {**found, **self._once("bound", self._certified), "withheld": None}
+        return found | {"bound": None, "bounds": [], "withheld": WITHHELD}
 
     def map_states(self) -> list[tuple[int, str]]:
         """The rows that were asked for, and what came of each."""
@@ -116,45 +127,44 @@ class Reader:
             ledger, _ = self.follow()
             asks = sorted(ledger.asks.values(), key=lambda ask: -ask.number)
         wanted = search.casefold().strip()
-        return [
-            ask for ask in asks
-            if (state is None or ask.state == state) and ask.state != "open" and (not wanted or self._holds(ask, wanted))
-        ]  # fmt: skip
+        found = [ask for ask in asks if (state is None or ask.state == state) and ask.state != "open"]
+        if not wanted:
+            return found
+        gone = self.campaign.withheld([ask.id for ask in found])
+        return [ask for ask in found if self._holds(ask, wanted, ask.id not in gone)]
 
     def events(self, search: str = "", id: str | None = None) -> list[Event]:
         """What happened, in order; of that, what a search finds in kinds, ids, people and notes."""
         wanted = search.casefold().strip()
-        # What may not be seen may not be searched for either.
-        seen = self.campaign.shown(self.campaign.history(id))
-        return [event for event in seen if not wanted or wanted in _words(event)]
+        return [event for event in self.sight.events(id) if not wanted or wanted in _words(event)]
 
-    def _holds(self, ask: Ask, wanted: str) -> bool:
+    def _holds(self, ask: Ask, wanted: str, there: bool) -> bool:
         if any(wanted in text.casefold() for text in (ask.id, ask.by, ask.note or "")):
             return True
+        if not there:
+            return False
         row = int(self.campaign.pool.rows([ask.id])[0])
         values = map(str, self.campaign.pool.content(row).values())
         return any(wanted in value.casefold() for value in values if not is_picture(value))
 
     def _once(self, what: str, make: Any) -> Any:
         with self._lock:
-            _, position = self.follow()
-            if self._kept.get(what, (-1, None))[0] != position:
-                self._kept[what] = (position, make())
-            return self._kept[what][1]
+            ledger, position = self.follow()
+            # The ledger may be another one as soon as everything may be seen.
+            if self._kept.get(what, (-1, None))[:2] != (position, id(ledger)):
+                self._kept[what] = (position, id(ledger), make())
+            return self._kept[what][-1]
 
     def _progress(self) -> dict[str, Any]:
-        ledger = self._ledger
+        ledger, _ = self.follow()
         asks = ledger.with_state("positive", "negative")
         positive = np.array([ask.state == "positive" for ask in asks], bool)
-        # In a blind campaign the figures must not say which items were drawn at random.
-        blind = self.campaign.blind
-        explored = np.array([ask.source == "explore" and not blind for ask in asks], bool)
+        explored = np.array([ask.source == "explore" for ask in asks], bool)
         found = np.concatenate([[0], np.cumsum(positive)])
         shown = np.unique(np.linspace(0, len(asks), min(len(asks) + 1, _POINTS)).astype(int))
         since = np.maximum(shown - _WINDOW, 0)
         recent = (found[shown] - found[since]) / np.maximum(shown - since, 1)
-        # Where items were asked for blindly, those that lie far from any positive would be known as controls.
-        far = [] if self.campaign.blind else [asks[place] for place in (shown[shown > 0] - 1).tolist()]
+        far = [asks[place] for place in (shown[shown > 0] - 1).tolist()]
         return {
             "rows": len(self.campaign.pool),
             "labels": shown.tolist(),
@@ -167,19 +177,19 @@ class Reader:
                 if value is not None
             ],
             "people": _people(ledger),
-            **self._certified(len(asks)),
         }
 
-    def _certified(self, labels: int) -> dict[str, Any]:
+    def _certified(self) -> dict[str, Any]:
         """The bound on recall, how it came about, and what the target would cost; nothing where there is none."""
+        labels = self.follow()[0].count("positive", "negative")
         if not 0 < labels <= _MOST_ASSESSED:
             return {"bound": None, "bounds": []}
         try:
             bound, course = finite(self.campaign.assess().as_dict()), np.array(self.campaign.bounds())
         except (ActiveCoverError, ArithmeticError):
             return {"bound": None, "bounds": []}
-        if self.campaign.blind:
-            # How far the control sample is would tell what the last item was.
+        if self.sight.blind:
+            # Owners may see the bound, but they may label too: how far the control sample is they find in `assess`.
             bound |= {"reasoning": self.campaign.status().certificate, "price": None, "recall_estimate": None}
         # An ask that was put aside counts as a time too: the course is brought to the scale of labels.
         shown = np.linspace(0, len(course) - 1, min(len(course), _POINTS)).astype(int)

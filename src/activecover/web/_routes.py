@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Query, Request, Response
@@ -13,6 +14,7 @@ from activecover.web import _models as models
 from activecover.web._access import Access
 from activecover.web._desk import Desk, Open
 from activecover.web._problems import Problem, missing
+from activecover.web._reader import WITHHELD
 
 #: What one request may ask for at once.
 PAGE = 1000
@@ -151,6 +153,41 @@ def name_of(me: Person, by: str) -> str:
     return by
 
 
+def may_see_blind(me: Person) -> bool:
+    """Whether someone may see what rests on the control rows while a promise is open."""
+    return me.may("owner")
+
+
+def is_double_blind(one: Open, me: Person) -> bool:
+    """Whether someone must learn nothing of what others said of the items that they label."""
+    return me.name is not None and not me.may_look and one.campaign.overlap > 1
+
+
+def counts_for(one: Open, me: Person) -> dict[str, int]:
+    """How many items are in which state; in double labelling, for annotators, of their own answers alone."""
+    if me.name is not None and is_double_blind(one, me):
+        return one.reader.counts_of(me.name)
+    return one.reader.counts()
+
+
+@contextmanager
+def promise_seen_by(one: Open, me: Person) -> Iterator[None]:
+    """A time in which what rests on the control rows may be looked at; refused to those who must not yet."""
+    with one.campaign.together():
+        if one.campaign.blind and not may_see_blind(me):
+            raise Problem(f"this is {WITHHELD}: ask an owner", 403, "refused")
+        yield
+
+
+def check_undecided(one: Open, me: Person, said: Mapping[str, Any]) -> None:
+    """In double labelling an answer is final once the other one is in: otherwise it could be brought into line."""
+    if me.name is None or not is_double_blind(one, me):
+        return
+    for name, own in one.campaign.decided(said, me.name).items():
+        if said[name] not in (0, 1) or bool(said[name]) != own:
+            raise Problem(f"id {name!r} has all its answers: only an adjudicator can change them", 422, "input")
+
+
 def check_theirs(one: Open, me: Person, ids: str | Sequence[str]) -> None:
     """Annotators decide on what they were given, and on nothing else."""
     if me.name is None or me.may("adjudicator"):
@@ -188,7 +225,9 @@ def once(
 def fresh(one: Open, request: Request, response: Response, make: Callable[[], Any]) -> Any:
     """An answer that is sent only if something was written since the last one."""
     _, position = one.reader.follow()
-    tag = f'"{one.reader.mark}-{position}-{len(one.campaign.pool)}"'
+    person = _person(request)
+    seen = "whole" if not one.reader.sight.blind else "owner" if may_see_blind(person) else "part"
+    tag = f'"{one.reader.mark}-{position}-{len(one.campaign.pool)}-{seen}"'
     known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
     if tag in known or "*" in known:
         return Response(status_code=304, headers={"ETag": tag})

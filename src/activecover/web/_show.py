@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import html
 import importlib
 import io
+import json
 import math
 import re
 import threading
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from activecover.campaign import Campaign, Item
 from activecover.errors import InputError
@@ -41,28 +44,32 @@ class Showcase:
         Whose items.
     template : str or None
         HTML with ``{{ column }}`` for what stands in a column; shown in a frame that runs nothing.
+    secret : bytes
+        Of the home, to mark the addresses of what was shown to someone.
     """
 
-    def __init__(self, name: str, campaign: Campaign, template: str | None) -> None:
+    def __init__(self, name: str, campaign: Campaign, template: str | None, secret: bytes) -> None:
         self.campaign = campaign
         self.template = template
+        self._secret = hashlib.sha256(secret + name.encode("utf-8", "surrogatepass")).digest()
         self._path = f"/api/campaigns/{quote(name, safe='')}"
         self.texts = _text_columns(campaign.pool)
         self.smiles = next((name for name in campaign.pool.contents if name.casefold() == "smiles"), None)
 
-    def item(self, item: Item, *, blind: bool = False) -> dict[str, Any]:
+    def item(self, item: Item, *, blind: bool = False, shown_to: str | None = None) -> dict[str, Any]:
         """An item with all that the page needs to show it, and its nearest positive beside it.
 
-        Of a ``blind`` view no field tells why the item was asked for.
+        Of a ``blind`` view no field tells why the item was asked for. The addresses in a view that is ``shown_to``
+        someone have a mark, by which it is known later that they may look there.
         """
-        beside = self._beside(item.nearest)
-        view = self._view(item.id, item.content)
+        beside = self._beside(item.nearest, shown_to)
+        view = self._view(item.id, item.content, shown_to)
         if beside is not None:
             view["terms"] = self._shared_terms(item.content, beside["content"])
-            beside = {**beside, "content": self._plain(beside["id"], beside["content"])}
+            beside = {**beside, "content": self._plain(beside["id"], beside["content"], shown_to)}
         return {
             "id": item.id,
-            "content": self._plain(item.id, item.content),
+            "content": self._plain(item.id, item.content, shown_to),
             "source": None if blind else item.source,
             "distance": None if blind else item.distance,
             "nearest": None if blind else item.nearest,
@@ -99,7 +106,21 @@ class Showcase:
             raise InputError("this campaign has no template")
         return render(self.template, self.campaign.pool.content(row))
 
-    def _beside(self, nearest: str | None) -> dict[str, Any] | None:
+    def was_shown(self, mark: str, name: str, who: str | None) -> bool:
+        """Whether a mark says that an item was shown to someone."""
+        return who is not None and hmac.compare_digest(mark.encode("utf-8", "replace"), self._mark(name, who).encode())
+
+    def _mark(self, name: str, who: str) -> str:
+        data = json.dumps([name, who]).encode()
+        return hmac.new(self._secret, data, hashlib.sha256).hexdigest()[:32]
+
+    def _address(self, what: str, name: str, who: str | None, column: str | None = None) -> str:
+        """Where a picture or a frame of an item is, with the mark for someone."""
+        query = {"id": name, "column": column, "shown": None if who is None else self._mark(name, who)}
+        given = {key: value for key, value in query.items() if value is not None}
+        return f"{self._path}/{what}?{urlencode(given, quote_via=quote, safe='')}"
+
+    def _beside(self, nearest: str | None, who: str | None) -> dict[str, Any] | None:
         if nearest is None:
             return None
         try:
@@ -109,20 +130,20 @@ class Showcase:
         if self.campaign.pool.withdrawn[row]:
             return None
         content = self.campaign.pool.content(row)
-        return {"id": nearest, "content": content, "view": self._view(nearest, content)}
+        return {"id": nearest, "content": content, "view": self._view(nearest, content, who)}
 
-    def _view(self, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    def _view(self, name: str, content: dict[str, Any], who: str | None = None) -> dict[str, Any]:
         molecule = None if self.smiles is None else draw_molecule(str(content.get(self.smiles) or ""))
-        frame = None if self.template is None else f"{self._path}/frame?id={quote(name, safe='')}"
+        frame = None if self.template is None else self._address("frame", name, who)
         images = [column for column, value in content.items() if is_picture(value)]
         return {"texts": self.texts, "molecule": molecule, "images": images, "frame": frame, "terms": []}
 
-    def _plain(self, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    def _plain(self, name: str, content: dict[str, Any], who: str | None = None) -> dict[str, Any]:
         """Contents as JSON can hold them; pictures come by an address of their own."""
         plain = {}
         for column, value in content.items():
-            address = f"{self._path}/image?id={quote(name, safe='')}&column={quote(column, safe='')}"
-            plain[str(column)] = address if is_picture(value) else _plain(value)
+            picture = is_picture(value)
+            plain[str(column)] = self._address("image", name, who, str(column)) if picture else _plain(value)
         return plain
 
     def _shared_terms(self, content: dict[str, Any], other: dict[str, Any]) -> list[str]:
