@@ -63,12 +63,12 @@ def test_a_packed_file_that_is_not_whole(tmp_path, change):
 
 
 def test_a_small_file_that_becomes_a_huge_one_takes_no_memory(tmp_path):
-    """Two gigabytes that are all the same, read by a process with 256 MB to spare."""
+    """400 megabytes that are all the same, read by a process with 256 MB to spare."""
     path = tmp_path / "cells.csv.gz"
     block = f"letters,A,O,0,,{'x' * 1900},0.5,seed=0\n".encode() * 500
     with gzip.open(path, "wb", 1) as file:
         file.write(HEAD.encode())
-        for _ in range(2000):
+        for _ in range(400):
             file.write(block)
     code = (
         "import resource, sys; from activecover.bench import Grid; from activecover.cli import main\n"
