@@ -222,7 +222,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "pool.csv"
     file.write_text("name,x,y\n" + "".join(f"{row},{row % 7},{row % 3}\n" for row in range(40)))
     at = ["--home", str(tmp_path / "home")]
-    new = ["new", "one", "--pool", str(file), "--id-col", "name", "--explore", "5", *at]
+    new = ["new", "one", "--pool", str(file), "--id-col", "name", "--explore", "5", "--seed", "0", *at]
     assert main([*new, "--certify", "0.6@0.6", "--rule", "target", "--insure", "0.2"]) == 0
     assert main(["certify", "one", *at]) == 1
     assert "NOT CERTIFIED" in capsys.readouterr().out
