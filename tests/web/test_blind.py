@@ -213,6 +213,8 @@ def test_annotators_do_not_overturn_an_adjudication(team: Team) -> None:
         assert team.tell(who, "pair", name, who == "cat", change=True).status_code == 422
     assert team.send("cat", "POST", "pair/undo", {}).status_code == 422
     assert dict(team.send("judge", "GET", "pair/labels").json()["labels"])[name] is True
+    beside = [view["beside"] for who in ("ann", "cat") for view in team.ask(who, "pair", 8)]
+    assert {shown["id"] for shown in beside if shown} <= {"m/0"}, "only what was known from the start"
     refused(team.tell("judge", "pair", name, False, by="ann", change=True), 422, "only adjudicating it again")
     assert team.send("judge", "POST", "pair/adjudicate", {"id": name, "label": False}).status_code == 200
     assert dict(team.send("judge", "GET", "pair/labels").json()["labels"])[name] is False
@@ -249,3 +251,20 @@ def test_the_positive_that_was_shown_beside_an_item_is_seen_and_no_other(team: T
     following = team.send("ann", "GET", f"pictures/ahead?id={item['id']}").json()
     for view in filter(None, following.values()):
         assert team.send("ann", "GET", team.server.url + view["content"]["image"]).status_code == 200
+
+
+@pytest.mark.parametrize(("who", "hidden"), [("judge", True), ("boss", False)])
+def test_the_page_says_what_is_hidden(team: Team, visit: Any, who: str, hidden: bool) -> None:
+    (item,) = team.ask("ann", "blind")
+    team.tell("ann", "blind", item["id"], TRUTH[item["id"]])
+    someone = visit(team.server.url)
+    someone.page.goto(team.server.url)
+    someone.script(
+        f"fetch('/api/login', {{method: 'POST', headers: {{Authorization: 'Bearer {team.tokens[who]}'}}}}).then(() => 1)"
+    )
+    someone.complaints.clear()
+    someone.go("progress", "blind")
+    someone.until(lambda: "positives found" in someone.page.inner_text("main"), "no figures")
+    assert ("hidden while the guarantee is open" in someone.page.inner_text("main")) == hidden
+    assert someone.page.get_by_role("button", name="Certificate").count() == (0 if hidden else 1)
+    assert someone.complaints == []

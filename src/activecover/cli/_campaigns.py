@@ -77,7 +77,13 @@ def new(
         Path | None, typer.Option("--outside", help="File like that of the pool, with positives that are not in it.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            max=LARGEST_COUNT,
+            help="Seed of all randomness; who knows it can work out the control items of --certify.",
+        ),
     ] = None,
     overlap: Annotated[int | None, typer.Option("--overlap", min=1, help="People who have to label each item.")] = None,
     lease: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -147,6 +148,9 @@ def _view(one: Open, me: Person, item: Item) -> models.ItemView:
     """An item as someone may see it: to annotators all look alike, whyever they were asked for."""
     if me.may("adjudicator"):
         return models.ItemView(**one.showcase.item(item))
+    if is_double_blind(one, me) and not one.reader.is_known(item.nearest):
+        # That an item is positive by now would tell those who answered it what the others said.
+        item = replace(item, nearest=None)
     return models.ItemView(**one.showcase.item(item, blind=True, shown_to=me.name))
 
 

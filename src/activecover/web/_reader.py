@@ -59,6 +59,11 @@ class Reader:
                 return False
             return who in ask.also or who in ask.opinions or (ask.by == who and ask.state != "open")
 
+    def is_known(self, name: str | None) -> bool:
+        """Whether an item was known to be positive from the start."""
+        with self._lock:
+            return name in self.follow()[0].known
+
     def holder(self, name: str) -> str | None:
         """Who has an item on the table."""
         with self._lock:

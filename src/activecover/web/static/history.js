@@ -39,7 +39,10 @@ export function show(root, { campaign, who, role }) {
   const toSettle = (title, found) => (found.length ? [h("h2", {}, `${number(found.length)} ${title}`), ...found.slice(0, 20).map(({ item, words, acts }) =>
     h("section", { class: "sheet settle", "aria-label": `${item.id}, ${title}` }, body(item), h("p", { class: "small" }, words),
       !reads && h("div", { class: "row" }, acts.map(([name, does, done]) => h("button", { onclick: () => act(does, done) }, name)))))] : []);
-  const change = (item, label) => act(() => post(`${path}/tell`, { ids: item.id, labels: label, by: item.opinions && who() in item.opinions ? who() : item.by, change: true }), `${item.id} is now ${label ? "yes" : "no"}`);
+  // What was decided between people who disagreed is decided again.
+  const change = (item, label) => act(() => item.judge !== null
+    ? post(`${path}/adjudicate`, { id: item.id, label, by: who() })
+    : post(`${path}/tell`, { ids: item.id, labels: label, by: item.opinions && who() in item.opinions ? who() : item.by, change: true }), `${item.id} is now ${label ? "yes" : "no"}`);
 
   let shown = 0;
   async function load(offset) {

@@ -12,7 +12,11 @@ export function show(root, { campaign, role }) {
   const forgetting = h("div");
   root.replaceChildren(h("div", { class: "row spread" }, h("h1", {}, "Progress"), keep), place, forgetting);
   if (role === "owner") get(`${path}/forgetting`).then((stands) => stands.forgets && forgetting.replaceChildren(forgotten(path, forgetting, stands))).catch((wrong) => notice(wrong.message));
-  return watch(`${path}/progress`, (data) => place.replaceChildren(...draw(data)));
+  return watch(`${path}/progress`, (data) => {
+    // The certificate would say how many control items there were so far.
+    keep.hidden = data.withheld !== null;
+    place.replaceChildren(...draw(data));
+  });
 }
 
 // What is forgotten, what is not yet and why; the last decisions can be forgotten too.
@@ -46,16 +50,17 @@ function statements({ stopped, certificate, insurance, note }, positives) {
   ];
 }
 
-function tiles({ labels, found, recent, bound, rows }) {
+function tiles({ labels, found, recent, bound, rows, withheld }) {
   const spent = labels.at(-1), positives = found.at(-1);
   const left = bound?.recall_estimate > 0 ? Math.max(0, Math.round(positives / bound.recall_estimate - positives)) : null;
   return h("div", { class: "tiles" },
     tile(number(positives), "positives found"),
     tile(number(spent), `labels spent of ${number(rows)}`),
     tile(spent ? percent(recent.at(-1)) : "–", "yes among the last hundred"),
-    tile(bound ? percent(bound.recall_lower) : "–", bound ? `of all positives are found, at least (${percent(bound.confidence)} sure)` : "no bound on recall yet"),
+    withheld && tile("–", `how much is found for certain: ${withheld}`),
+    !withheld && tile(bound ? percent(bound.recall_lower) : "–", bound ? `of all positives are found, at least (${percent(bound.confidence)} sure)` : "no bound on recall yet"),
     left !== null && tile(number(left), "positives are probably left"),
-    tile(bound?.stop ? "0" : bound?.price ? number(bound.price) : "–", bound?.stop ? "labels to go: the target is certified" : bound?.price ? "further labels to certify the target, about" : "labels to certify the target: not known yet"));
+    !withheld && tile(bound?.stop ? "0" : bound?.price ? number(bound.price) : "–", bound?.stop ? "labels to go: the target is certified" : bound?.price ? "further labels to certify the target, about" : "labels to certify the target: not known yet"));
 }
 
 function draw(data) {
