@@ -84,6 +84,25 @@ def test_a_command_that_was_started_to_ignore_it_goes_on(tmp_path):
     assert '"runs": 2' in text
 
 
+def test_a_server_that_was_started_to_ignore_it_goes_on(tmp_path):
+    pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+    httpx = pytest.importorskip("httpx", reason="httpx is not installed")
+    command = [sys.executable, "-m", "activecover", "serve", "--home", "home", "--port", "0", "--no-token"]
+    options = {**PIPES, "env": {**os.environ, "PYTHONUNBUFFERED": "1"}}
+    process = uninterruptible(command, cwd=tmp_path, **options)
+    try:
+        address = process.stdout.readline().partition(" at ")[2].split()[0]
+        for _ in range(3):
+            os.killpg(process.pid, signal.SIGINT)
+            # The server has run its handler, if it has one, before it answers.
+            assert httpx.get(f"{address}health", timeout=60).status_code == 200
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(60) in (0, -signal.SIGTERM)
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_the_handler_of_a_program_that_calls_the_command_stays(tmp_path):
     code = (
         "import signal\nfrom activecover.cli import main\n"

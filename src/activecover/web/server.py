@@ -8,12 +8,14 @@ import ipaddress
 import json
 import logging
 import os
+import signal
 import socket
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from types import FrameType
 from typing import Any
 
 from activecover.errors import InputError
@@ -100,7 +102,7 @@ def serve(
         with _opened(home, link or address) if open_page else nullcontext():
             if workers == 1:
                 app = _app(home, settings)
-                uvicorn.Server(uvicorn.Config(app, **config)).run(sockets=[listener])
+                _run(uvicorn.Config(app, **config), listener)
             else:
                 listener.close()
                 _serve_many(home, settings, config, workers, (host, port))
@@ -108,6 +110,20 @@ def serve(
         pass  # the server has ended what it was doing already
     finally:
         listener.close()
+
+
+def _run(config: Any, listener: socket.socket) -> None:
+    """Run one server; where SIGINT is ignored, as under ``nohup … &``, it stays ignored."""
+    import uvicorn
+
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if sig != signal.SIGINT or not ignored:
+                super().handle_exit(sig, frame)
+
+    Server(config).run(sockets=[listener])
 
 
 def _check_open(home: Home, *, alone: bool, token: str | None) -> None:
