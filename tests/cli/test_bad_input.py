@@ -735,6 +735,8 @@ def test_a_torn_end_is_no_damage_and_looking_changes_nothing(folder: Path, log: 
 # -- a full disk and missing parts -------------------------------------------------------------------
 
 LIMITED = """
+import os
+os.environ["NUMBA_DISABLE_JIT"] = "1"  # compiled code is kept in files too
 import resource, signal, sys
 from activecover.cli import main
 import pyarrow.parquet

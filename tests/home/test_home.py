@@ -149,6 +149,7 @@ def test_what_is_withdrawn_is_gone_everywhere(home, mails):
     assert b"notes of the meeting" not in raw
 
 
+@pytest.mark.usefixtures("own_temporary")
 def test_negatives_are_forgotten_and_it_can_be_proved(home, mails):
     markers = [text.encode() for row, text in enumerate(TEXTS) if row not in SPAM]
     with begin(home, mails, forget_negatives=True) as campaign:

@@ -16,6 +16,8 @@ from activecover.home import Home, archive, export_labels, privacy_check
 from activecover.pool import Duplicates, PackedBits, PoolFolder
 from activecover.store import _sql
 
+pytestmark = pytest.mark.usefixtures("own_temporary")
+
 ROWS, POSITIVE = 60, 12
 
 
