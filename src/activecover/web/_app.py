@@ -18,6 +18,7 @@ from activecover.web._access import Access, Door
 from activecover.web._desk import DEFAULT_LEASE, Desk
 from activecover.web._guard import LARGEST_UPLOAD, Guard
 from activecover.web._metrics import Metrics
+from activecover.web._routes import RESPONSES
 
 _STATIC = Path(__file__).with_name("static")
 
@@ -79,7 +80,7 @@ def make_app(
         desk.names()
         return {"status": "ok", "version": __version__}
 
-    @app.get("/metrics", tags=["server"], response_class=PlainTextResponse)
+    @app.get("/metrics", tags=["server"], response_class=PlainTextResponse, responses=RESPONSES)
     def prometheus() -> PlainTextResponse:
         """Figures for Prometheus."""
         text = metrics.text((one.name, one.reader.counts()) for one in desk.opened())
