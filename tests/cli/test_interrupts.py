@@ -41,7 +41,7 @@ def has_loaded(process, module):
 @pytest.mark.parametrize(
     ("arguments", "latest", "last"),
     [
-        (SIMULATION, 3, "activecover: interrupted"),
+        (SIMULATION, 3, "interrupted: the figures rest on the runs that were finished"),
         ([*GRID, "--out", "grid"], 12, "interrupted: the finished cells are kept; the same command goes on from here"),
     ],
     ids=["simulate", "workers"],

@@ -115,6 +115,19 @@ def test_a_pool_of_an_earlier_archive_is_not_handed_out_either(around: Path, tmp
             archive(home, name, tmp_path / "b.zip")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("learner", ""), ("learner", "auto@0"), ("explore", [5000]), ("explore", [0, 0])]
+)
+def test_settings_that_make_no_learner_are_found_before_anything_is_kept(tmp_path: Path, name: str, value: Any) -> None:
+    forged = Forged.read(FORMAT_1)
+    forged.events[0][name] = value
+    forged.rehash = forged.rechain = forged.recheck = forged.resign = True
+    with Home(tmp_path / "home") as home:
+        with pytest.raises(ActiveCoverError):
+            restore(home, forged.write(tmp_path / "a.zip"))
+        assert home.names() == []
+
+
 def test_the_head_that_a_manifest_states_is_compared(tmp_path: Path) -> None:
     forged = Forged.read(FORMAT_1)
     path = forged.write(tmp_path / "a.zip")

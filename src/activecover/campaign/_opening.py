@@ -13,7 +13,7 @@ from activecover.campaign._grouping import grouping_of
 from activecover.campaign._mixer import Mixer
 from activecover.campaign._proposing import Proposing
 from activecover.errors import InputError, StoreError, check_count
-from activecover.learners import LEARNERS, Learner, default_learner, make_learner
+from activecover.learners import LEARNERS, Learner, check_sample, default_learner, make_learner
 from activecover.pool import Duplicates, Pool, StoredPool, Vectors
 from activecover.stopping import Rule, check_levels, parse_guarantee, rule_from, rule_settings, valid_rules
 from activecover.store import FORMAT, Event, Ledger
@@ -121,6 +121,8 @@ class Opening(Proposing):
         else:
             self._make_learner = lambda: make_learner(self.rule, explore=self._to_explore(created["explore"]))
         self._explore = created["explore"]
+        if not isinstance(self._explore, int):
+            check_sample(self._explore, len(self.pool))
         self._promise = None if created.get("certify") is None else rule_from(created["certify"])
         self._mixer = Mixer.of(self.pool, created, self._promise)
         # What follows an item is not for the learner alone to say.

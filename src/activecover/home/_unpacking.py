@@ -26,6 +26,7 @@ from activecover.home._keys import PublicKey
 from activecover.home._manifest import EVENTS, MANIFEST, OUTSIDE, PREFIX, SIGNED, Manifest, read_manifest
 from activecover.home._outside import ARRAYS, load_outside
 from activecover.home._signing import Signer, check_signature
+from activecover.learners import make_learner
 from activecover.pool import PoolFolder, PoolLimits, check_pool_folder
 from activecover.strict import JsonLimits, ZipLimits, check_npz, checked_zip, copy_member, read_json
 
@@ -207,6 +208,8 @@ def _check_opens(unpacked: Unpacked) -> None:
     try:
         with unpacked.open() as campaign:
             campaign.status()
+            # Reading a campaign's status does not always make its learner.
+            make_learner(campaign.rule)
         if next(unpacked.log.read()).get("forgets") and not unpacked.manifest.settings["own"]:
             raise InputError("a campaign that forgets needs a pool of its own")
     except ActiveCoverError:

@@ -9,7 +9,7 @@ from activecover.learners._classifier import ClassifierLearner, Linear
 from activecover.learners._contrast import Contrast, LocalContrast
 from activecover.learners._density import DensityCommit
 from activecover.learners._ens import EfficientSearch
-from activecover.learners._explore import Exploration, FreeRows, stratified_sample
+from activecover.learners._explore import Exploration, FreeRows, check_sample, stratified_sample
 from activecover.learners._nearest import ExploreCommit, Offline
 from activecover.learners._one_class import OneClass
 from activecover.learners._posterior import KnnPosterior
@@ -43,6 +43,7 @@ __all__ = [
     "SpreadCommit",
     "SpreadPosterior",
     "ThinkAhead",
+    "check_sample",
     "default_learner",
     "make_learner",
     "ranked",

@@ -71,9 +71,7 @@ class Exploration:
                 raise InputError(f"cannot explore {self.explore} rows: give a number from 0")
             self._size = min(int(self.explore), rows)
         else:
-            chosen = np.asarray(self.explore, np.int64)
-            if len(np.unique(chosen)) != len(chosen) or (len(chosen) and not 0 <= chosen.min() <= chosen.max() < rows):
-                raise InputError("the rows to explore must be different rows of the pool")
+            chosen = check_sample(self.explore, rows)
             order = np.concatenate([chosen, order[~np.isin(order, chosen)]])
             self._size = len(chosen)
         self._order: Rows = order
@@ -117,6 +115,14 @@ class Exploration:
                 self._passed += int(part.argmin())
                 return
             self._passed += len(part)
+
+
+def check_sample(chosen: Sequence[int] | Rows, rows: int) -> Rows:
+    """Rows that somebody chose to explore, checked to be different rows of a pool of ``rows``."""
+    sample = np.asarray(chosen, np.int64)
+    if len(np.unique(sample)) != len(sample) or (len(sample) and not 0 <= sample.min() <= sample.max() < rows):
+        raise InputError("the rows to explore must be different rows of the pool")
+    return sample
 
 
 def stratified_sample(strata: Sequence[Any] | npt.NDArray[Any], size: int, seed: int) -> Rows:
