@@ -60,6 +60,30 @@ def test_at_any_moment_from_the_first_line_on(tmp_path, arguments, latest, last)
         assert lines[-1] in ("activecover: interrupted", last) or lines[-1].startswith("explore-commit "), delay
 
 
+IN_A_DESTRUCTOR = """
+import sys, time
+import activecover.cli._app
+class Slow:
+    def __del__(self):
+        print("up", flush=True)
+        time.sleep(60)
+def run(arguments):
+    thing = Slow()
+    del thing
+    while True:
+        time.sleep(0.1)
+activecover.cli._app.run = run
+from activecover.cli import main
+sys.exit(main())
+"""
+
+
+def test_in_a_destructor_which_drops_exceptions(tmp_path):
+    process = interruptible([sys.executable, "-c", IN_A_DESTRUCTOR], cwd=tmp_path, **PIPES)
+    assert process.stdout.readline() == "up\n"
+    assert interrupt(process) == (130, ["activecover: interrupted"])
+
+
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux shows what a process has loaded")
 @pytest.mark.parametrize("module", ["numpy", "scipy", "llvmlite"])
 @pytest.mark.parametrize("start", [[sys.executable, "-m", "activecover"], [str(SCRIPT)]], ids=["-m", "script"])

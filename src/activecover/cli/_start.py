@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
@@ -11,6 +12,8 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 _EXIT_CODE = 130
+#: Seconds until Ctrl-C that came at a moment when Python could not act on it is tried again.
+_SOON = 0.02
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,10 +47,20 @@ class _CtrlC:
             raise KeyboardInterrupt
         _leave()
 
+    def report_unraisable(self, what: sys.UnraisableHookArgs) -> None:
+        """Interrupt again: Python drops what is raised in a destructor or in a callback from C code."""
+        if not isinstance(what.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(what)
+            return
+        again = threading.Timer(_SOON, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
+
 
 def _run_own_process() -> int:
     ctrl_c = _CtrlC()
     signal.signal(signal.SIGINT, ctrl_c)
+    sys.unraisablehook = ctrl_c.report_unraisable
     # KeyboardInterrupt would not do here: extension modules that are being imported turn it into other errors.
     from activecover.cli._app import run
 
