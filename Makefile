@@ -15,7 +15,7 @@ SINGLE := OMP_NUM_THREADS=1
 
 # Numba looks at the file of the function it compiles, not at those that it calls: a change of any of them
 # gets a cache of its own.
-export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/activecover/frontier/*.py src/activecover/compiling.py | cksum | cut -d' ' -f1)
+export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/activecover/frontier/*.py src/activecover/graph/*.py src/activecover/compiling.py | cksum | cut -d' ' -f1)
 
 .DEFAULT_GOAL := help
 # Two installations into one environment at a time would spoil it.

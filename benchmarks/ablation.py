@@ -17,8 +17,8 @@ import numpy as np
 
 import pools
 from _packed import read_lines, write_lines
-from activecover.bench import prepare_trial
-from activecover.datasets import load_dataset
+from activecover.lab.datasets import load_dataset
+from activecover.lab.grid import prepare_trial
 from activecover.learners import Auto
 from activecover.learners._auto import DENSE, SPARSE
 from activecover.metrics import recall_by_batch

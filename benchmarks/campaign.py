@@ -29,8 +29,8 @@ from _clusters import DIMENSIONS, synthetic
 from _undisturbed import undisturbed
 from activecover import Campaign, Pool
 from activecover.frontier import choose_frontier
-from activecover.home import Home
 from activecover.store import SqlStore
+from activecover.workspace import Workspace
 
 LABELS = 10_000
 BATCH = 1000
@@ -151,7 +151,7 @@ def write_parquet(path: Path, rows: int) -> None:
 
 def new(folder: Path, path: Path) -> None:
     """In a process of its own: begin the campaign and say how much memory it took at most."""
-    with Home(folder) as home:
+    with Workspace(folder) as home:
         home.new("big", path, learner="explore-commit", explore=100, seed=0).close()
     # Not by getrusage, which begins with the size of who started the process.
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
@@ -175,7 +175,7 @@ def create(folder: Path, rows: int) -> None:
 
 
 def reopen(folder: Path, rows: int) -> None:
-    with Home(folder / "home") as home:
+    with Workspace(folder / "home") as home:
         if "big" not in home.names():
             create(folder, rows)
         with home.open("big") as campaign:

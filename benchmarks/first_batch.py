@@ -21,8 +21,8 @@ import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from activecover.bench import Trial, prepare_trial
-from activecover.datasets import load_dataset
+from activecover.lab.datasets import load_dataset
+from activecover.lab.grid import Trial, prepare_trial
 from activecover.learners import Labels, SpreadPosterior, make_learner
 from activecover.learners._ground import balanced_ground
 from activecover.pool import Pool

@@ -34,9 +34,9 @@ import numpy.typing as npt
 from _clusters import DIMENSIONS, synthetic
 from _undisturbed import undisturbed
 from activecover import Campaign, ExploreCommit, Pool
-from activecover.bench import prepare_trial
-from activecover.datasets import load_dataset
 from activecover.frontier import ExactFrontier, Frontier, PrunedFrontier
+from activecover.lab.datasets import load_dataset
+from activecover.lab.grid import prepare_trial
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "scale.md"

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from activecover import Pool, make_learner
-from activecover.frontier import graph_recall, shared_graph
+from activecover.graph import graph_recall, shared_graph
 from activecover.learners import Labels, Learner
 from core import make_task
 

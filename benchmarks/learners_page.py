@@ -366,7 +366,7 @@ def cost_table(path: Path) -> list[str]:
 
 def sizes() -> dict[tuple[str, str], tuple[int, int]]:
     """Rows and positives of every task."""
-    from activecover.datasets import DATASETS
+    from activecover.lab.datasets import DATASETS
 
     found = {}
     for name in RUNS:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from activecover.bench import METHODS, Grid, make_plan, paper_auc, run_plan
+from activecover.lab.grid import METHODS, Grid, make_plan, paper_auc, run_plan
 
 COMMITTED = Path(__file__).resolve().parents[1] / "results" / "cells.csv.gz"
 Cell = tuple[str, str, int]

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.svm import OneClassSVM
 
-from activecover.bench import make_plan, run_plan
+from activecover.lab.grid import make_plan, run_plan
 from activecover.learners._detectors import fit, score
 
 ROWS, DIMENSIONS, POSITIVES = 70_000, 100, 5_000

@@ -94,7 +94,7 @@ def sampled_rows(count: int, *, whole: bool) -> npt.NDArray[np.int64]:
 
 
 def _bits(pool: Pool, rows: npt.NDArray[np.int64]) -> Pool:
-    from activecover.frontier import unpacked
+    from activecover.pool import unpacked
 
     return Pool(unpacked(pool, rows).astype(np.uint8), metric="jaccard")
 

@@ -14,11 +14,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from activecover.bench import METHODS, Grid, Result, compare, paper_auc, summarise, table_rows
 from activecover.cli._bench import markdown_table
-from activecover.datasets import DATASETS
-from activecover.draw import draw_grid
 from activecover.errors import ActiveCoverError
+from activecover.lab.datasets import DATASETS
+from activecover.lab.draw import draw_grid
+from activecover.lab.grid import METHODS, Grid, Result, compare, paper_auc, summarise, table_rows
 from activecover.metrics import Score
 
 ROOT = Path(__file__).resolve().parents[1]

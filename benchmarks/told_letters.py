@@ -21,9 +21,9 @@ import numpy.typing as npt
 import torch
 
 from _packed import read_lines, write_lines
-from activecover.bench import prepare_trial
-from activecover.datasets import load_dataset
-from activecover.frontier import shared_graph
+from activecover.graph import shared_graph
+from activecover.lab.datasets import load_dataset
+from activecover.lab.grid import prepare_trial
 from activecover.learners import Labels, SpreadPosterior
 from activecover.learners._ground import balanced_ground
 from activecover.learners._survey import Survey

@@ -23,7 +23,7 @@ import numpy as np
 
 from _undisturbed import undisturbed
 from activecover import Pool
-from activecover.home import Home
+from activecover.workspace import Workspace
 
 #: The bound: with everyone at work the slowest hundredth waits so many times as long as someone alone usually does.
 MOST = 10.0
@@ -39,7 +39,7 @@ def make_home(folder: Path, rows: int) -> np.ndarray[tuple[int], np.dtype[np.boo
     points = random.standard_normal((rows, DIMENSIONS), np.float32)
     points += centres[cluster].astype(np.float32)
     positive: np.ndarray[tuple[int], np.dtype[np.bool_]] = cluster < 2
-    with Home(folder) as home:
+    with Workspace(folder) as home:
         known = [str(row) for row in np.flatnonzero(positive)[:3]]
         home.new("web", Pool(points), learner="explore-commit", explore=0, known=known).close()
     return positive

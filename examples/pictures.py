@@ -22,11 +22,11 @@ import uvicorn
 from PIL import Image, ImageDraw
 from playwright.sync_api import sync_playwright
 
-from activecover.home import Home
 from activecover.web import Client, RemoteCampaign
 from activecover.web._access import Door
 from activecover.web._app import make_app
 from activecover.web.server import listen
+from activecover.workspace import Workspace
 
 WANTED = [
     "Congratulations! Your number has been drawn for a {prize}. Call {code} now to claim it before midnight.",
@@ -231,7 +231,7 @@ def main(target: str) -> None:
         listener = listen("127.0.0.1", 0)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         server = uvicorn.Server(
-            uvicorn.Config(make_app(Home(folder / "home"), door=Door(open_since=time.time())), log_level="warning")
+            uvicorn.Config(make_app(Workspace(folder / "home"), door=Door(open_since=time.time())), log_level="warning")
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

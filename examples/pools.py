@@ -25,10 +25,10 @@ import numpy.typing as npt
 
 from activecover import Campaign, cli
 from activecover.errors import ActiveCoverError, InputError
-from activecover.home import Home
 from activecover.intake import Table, make_pool, read_table
 from activecover.metrics import labels_for
 from activecover.pool import as_positive
+from activecover.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def run(name: str, folder: Path, given: argparse.Namespace) -> list[object]:
     started = time.perf_counter()
     table = some_rows(read_table(folder / source.file, header=source.header), given.limit)
     positive = as_positive(np.array([text.strip() for text in table.texts(source.label_column)]), source.positive)
-    with tempfile.TemporaryDirectory() as place, Home(place) as home:
+    with tempfile.TemporaryDirectory() as place, Workspace(place) as home:
         begin(home, name, folder / source.file, table, given)
         taken = time.perf_counter() - started
         with home.open(name) as campaign:
@@ -128,7 +128,7 @@ def run(name: str, folder: Path, given: argparse.Namespace) -> list[object]:
     ]
 
 
-def begin(home: Home, name: str, file: Path, table: Table, given: argparse.Namespace) -> None:
+def begin(home: Workspace, name: str, file: Path, table: Table, given: argparse.Namespace) -> None:
     """Begin a campaign: with one command, or, on some rows only, with what intake makes of them."""
     source = POOLS[name]
     if given.limit is not None:

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from activecover.bench import measure_frontiers
 from activecover.cli import main
 from activecover.errors import InputError
+from activecover.lab.grid import measure_frontiers
 from activecover.pool import Pool
 
 
@@ -115,7 +115,7 @@ def test_a_missing_extra(capsys, folder, monkeypatch):
     assert code == 2
     assert said == "activecover: faiss-hnsw: approximate frontiers need faiss: pip install 'activecover[faiss]'\n"
     # Where all that fit are measured it is left out, with the reason.
-    monkeypatch.setattr("activecover.bench._frontier.fitting", lambda pool: ["faiss-ivf"])
+    monkeypatch.setattr("activecover.lab.grid._frontier.fitting", lambda pool: ["faiss-ivf"])
     code, text, _ = run(capsys, "p.npy", "--json")
     assert code == 0
     assert "pip install" in json.loads(text)["backends"][0]["reason"]

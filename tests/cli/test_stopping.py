@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from activecover.cli import main
-from activecover.home import Home, archive
 from activecover.pool import Pool
 from activecover.stopping import draws_to_exclude
 from activecover.trace import Trace, write_traces
+from activecover.workspace import Workspace, archive
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "stopping.md"
 GUIDE = "plan certify --rows 20000 --prevalence 0.05 --target 0.9"
@@ -128,7 +128,7 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], traces: Path,
 
 def test_replay_of_a_live_campaign(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pool = Pool(np.random.default_rng(0).normal(size=(200, 2)))
-    with Home(tmp_path / "home") as home:
+    with Workspace(tmp_path / "home") as home:
         with home.new("one", pool, explore=20, certify="0.6@0.6", rule="target") as campaign:
             while items := campaign.ask(5):
                 campaign.tell([item.id for item in items], [int(item.id) < 40 for item in items])

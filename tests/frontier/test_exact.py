@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activecover.errors import InputError
-from activecover.frontier import ExactFrontier, _kernel
+from activecover.frontier import ExactFrontier, distance
 from activecover.pool import Pool
 from activecover.testing import check_frontier
 
 
 def squared(x: np.ndarray, p: np.ndarray) -> np.ndarray:
     """The kernel, one row against one positive."""
-    plan = _kernel.summation_plan(x.shape[1])
+    plan = distance.summation_plan(x.shape[1])
     sums = np.empty(len(plan))
-    return np.array([_kernel.squared_distance(x, i, p, 0, plan, sums) for i in range(len(x))])
+    return np.array([distance.squared_distance(x, i, p, 0, plan, sums) for i in range(len(x))])
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_the_filter_never_errs_by_more_than_its_bound(seed, dimensions, exponent
     random = np.random.default_rng(seed)
     x = ((random.normal(size=(30, dimensions)) + offset) * 10.0**exponent).astype(np.float32)
     p = ((random.normal(size=(7, dimensions)) + offset) * 10.0**exponent).astype(np.float32)
-    rows, columns = _kernel.squares(x), _kernel.squares(p)
+    rows, columns = distance.squares(x), distance.squares(p)
     # As the filter does: the product and its difference from the square in float32.
     estimates = rows[:, None] + (columns.astype(np.float32) - x @ (2 * p.T)).astype(np.float64)
     exact = ((x.astype(np.float64)[:, None] - p.astype(np.float64)) ** 2).sum(axis=2)
-    slack = _kernel.slack_of(dimensions)
-    bounds = np.array([[_kernel.error_bound(a, b, slack) for b in columns] for a in rows])
+    slack = distance.slack_of(dimensions)
+    bounds = np.array([[distance.error_bound(a, b, slack) for b in columns] for a in rows])
     assert (np.abs(estimates - exact) <= bounds).all()
 
 

@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from activecover import metrics
-from activecover.bench import prepare_trial
-from activecover.datasets import load_dataset
 from activecover.errors import InputError, MissingExtra
 from activecover.frontier import ExactFrontier, FaissFrontier, choose_frontier, compare_orders, measure_recall
 from activecover.frontier import _faiss as module
+from activecover.lab.datasets import load_dataset
+from activecover.lab.grid import prepare_trial
 from activecover.learners import ExploreCommit, Offline
 from activecover.pool import Pool
 from activecover.simulate import cover

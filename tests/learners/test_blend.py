@@ -168,7 +168,7 @@ def test_topics_are_learnt_from_a_sample_and_from_many_rows_alike(monkeypatch):
 
 
 def test_pools_too_large_for_topics_do_without(monkeypatch):
-    monkeypatch.setattr("activecover.frontier._graph.EXACT_ROWS", 3)
+    monkeypatch.setattr("activecover.graph._graph.EXACT_ROWS", 3)
     vectors, truth = words(10)
     pool = Pool(vectors, metric="cosine")
     assert shared_topics(pool) is None

@@ -55,7 +55,7 @@ def test_explore_commit_asks_in_brute_force_order(scene, batch):
 
 def test_on_letters_one_at_a_time_for_five_hundred_steps():
     """Integers have ties at every step: plain float32 products get this order wrong from the fourth on."""
-    from activecover.datasets import load_letters
+    from activecover.lab.datasets import load_letters
 
     letters = load_letters()
     pool, positive = Pool(letters.inputs), letters.positive("A")

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from sklearn.naive_bayes import GaussianNB
 
 from activecover.errors import InputError
-from activecover.frontier import NEIGHBOURS, NeighbourGraph, local_scale, shared_graph, shares_in_common
+from activecover.graph import NEIGHBOURS, NeighbourGraph, local_scale, shared_graph, shares_in_common
 from activecover.learners import (
     Auto,
     Blend,
@@ -153,14 +153,14 @@ def test_shares_of_neighbours_in_common(seed):
 
 
 def test_graph_refuses_pools_that_are_too_large(monkeypatch):
-    monkeypatch.setattr("activecover.frontier._graph.MOST_ROWS", 3)
+    monkeypatch.setattr("activecover.graph._graph.MOST_ROWS", 3)
     with pytest.raises(InputError, match="too large"):
         shared_graph(Pool(np.zeros((4, 1))))
 
 
 def test_large_pools_have_a_density_from_a_sample(monkeypatch):
-    monkeypatch.setattr("activecover.frontier._graph.MOST_ROWS", 30)
-    monkeypatch.setattr("activecover.frontier._graph.SAMPLE_ROWS", 20)
+    monkeypatch.setattr("activecover.graph._graph.MOST_ROWS", 30)
+    monkeypatch.setattr("activecover.graph._graph.SAMPLE_ROWS", 20)
     points, *_ = scene(11)
     pool = Pool(points)
     scale = local_scale(pool, 3)

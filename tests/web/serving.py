@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from activecover import Pool
-from activecover.home import Home
+from activecover.workspace import Workspace
 from interrupts import interruptible
 
 pytest.importorskip("fastapi", reason="fastapi is not installed")
@@ -39,13 +39,13 @@ def scene(rows: int = 120, seed: int = 0) -> tuple[Pool, dict[str, bool]]:
 
 
 def make_home(folder: Path, pool: Pool, name: str = "mail", **settings: Any) -> None:
-    with Home(folder) as home:
+    with Workspace(folder) as home:
         home.new(name, pool, **{"explore": 8, "seed": 1, **settings}).close()
 
 
 def let_in(folder: Path, name: str, role: str | None = "owner", **inside: str) -> str:
     """Add a person to a home; their token."""
-    with Home(folder) as home:
+    with Workspace(folder) as home:
         return home.people.add(name, role, inside)
 
 
@@ -73,7 +73,7 @@ class ThreadServer:
         self._listener = listen("127.0.0.1", 0)
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        home = Home(folder)
+        home = Workspace(folder)
         anyone = token is None and not len(home.people)
         door = Door(None if token is None else home.people.mark(token), time.time() if anyone else None)
         self.app = make_app(home, door=door, hosts={"127.0.0.1"}, lease=lease)

@@ -16,8 +16,8 @@ from serving import Server, ThreadServer, httpx, let_in, make_home, scene
 
 from activecover import InputError
 from activecover.cli import main
-from activecover.home import Home
 from activecover.web import Client
+from activecover.workspace import Workspace
 
 POOL, TRUTH = scene()
 PATH = "/api/campaigns"
@@ -91,7 +91,7 @@ def test_without_a_token_everyone_is_an_owner_until_somebody_is_let_in(tmp_path,
     assert httpx.get(f"{running.url}/api/me").json() == {"name": None, "role": "owner", "rights": {}, "session": False}
     let_in(tmp_path, "ann")
     assert httpx.get(running.url + PATH).status_code == 401
-    with Home(tmp_path) as home:
+    with Workspace(tmp_path) as home:
         home.people.remove("ann")
     assert httpx.get(running.url + PATH).status_code == 401, "the last one out does not open it"
     running.stop()
@@ -132,7 +132,7 @@ def test_removing_the_last_person_closes_a_running_server_and_the_next_one(tmp_p
     for headers in ({}, bearer(token)):
         assert httpx.get(again.url + PATH, headers=headers).status_code == 401
     assert again.said[0].startswith("nobody may use this server now; let someone in")
-    with Home(tmp_path) as home:
+    with Workspace(tmp_path) as home:
         assert home.people.all() == []
 
 
@@ -168,11 +168,11 @@ def test_signing_out_ends_the_session_on_the_server_and_no_other(tmp_path, start
     assert "activecover_" in answer.headers["set-cookie"]
     for server in (one, other):
         assert [status(server, session) for session in (first, second)] == [401, 200]
-    with Home(tmp_path) as home:
+    with Workspace(tmp_path) as home:
         token = home.people.rotate("ann")
     assert [status(server, second) for server in (one, other)] == [401, 401]
     third = sign_in()
-    with Home(tmp_path) as home:
+    with Workspace(tmp_path) as home:
         home.people.remove("ann")
     assert [status(server, third) for server in (one, other)] == [401, 401]
     # A session is no token, and a token is no session.
@@ -277,12 +277,12 @@ def test_people_that_cannot_be_read_are_one_line_and_let_nobody_in(tmp_path, sta
     token = let_in(tmp_path, "ann")
     running = start(ThreadServer, tmp_path)
     assert httpx.get(running.url + PATH, headers=bearer(token)).status_code == 200
-    with Home(tmp_path) as home, home.store.engine().begin() as connection:
+    with Workspace(tmp_path) as home, home.store.engine().begin() as connection:
         connection.exec_driver_sql("UPDATE people SET role = 'emperor'")
     answer = httpx.get(running.url + PATH, headers=bearer(token))
     assert answer.status_code == 503
     assert "unknown role 'emperor'" in answer.json()["detail"]
-    with Home(tmp_path) as home, home.store.engine().begin() as connection:
+    with Workspace(tmp_path) as home, home.store.engine().begin() as connection:
         connection.exec_driver_sql("DROP TABLE rights")
     answer = httpx.get(running.url + PATH, headers=bearer(token))
     assert answer.status_code == 503

@@ -14,9 +14,9 @@ import pytest
 from serving import Server, ThreadServer, httpx, make_home, scene
 
 from activecover.cli import main
-from activecover.home import Home
 from activecover.web import Client
 from activecover.web.server import listen
+from activecover.workspace import Workspace
 
 TRUTH = scene()[1]
 #: How often the server is killed under load.
@@ -147,7 +147,7 @@ def test_killed_under_load_every_request_counts_once(tmp_path):
             assert again["repeated"]
             assert again["ids"] == [undone]
         # The same folder serves others while the server runs.
-        with Home(tmp_path) as home, home.open("mail") as campaign:
+        with Workspace(tmp_path) as home, home.open("mail") as campaign:
             told = [event["id"] for event in campaign.history() if event["event"] == "told" and event["by"] != "boss"]
             labels = campaign.labels()
         assert len(told) == len(set(told))

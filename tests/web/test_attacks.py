@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from serving import Server, ThreadServer, httpx, let_in, make_home, scene
 
-from activecover.home import Home
 from activecover.web import Client
+from activecover.workspace import Workspace
 
 POOL, TRUTH = scene()
 SQL = "'; DROP TABLE events; DELETE FROM campaigns WHERE 'a'='a"
@@ -87,7 +87,7 @@ def test_annotators_see_no_reason(team):
             assert [view[name] for name in ("source", "distance", "nearest", "reason")] == [None] * 4
         seen.append(item["id"])
         team.post("ann", "mail/answer", id=item["id"], label=TRUTH[item["id"]])
-    with Home(team.folder) as home, home.open("mail") as campaign:
+    with Workspace(team.folder) as home, home.open("mail") as campaign:
         sources = {event["source"] for event in campaign.history() if event["event"] == "asked" and event["id"] in seen}
     assert sources == {"explore", "learner"}, "both kinds were asked for"
 
@@ -137,7 +137,7 @@ def test_someone_who_is_removed_is_out_at_once(team):
     assert httpx.get(f"{team.server.url}/api/me", headers=headers).json() == {
         "name": "temp", "role": "owner", "rights": {}, "session": False,
     }  # fmt: skip
-    with Home(team.folder) as home:
+    with Workspace(team.folder) as home:
         home.people.remove("temp")
     assert httpx.get(f"{team.server.url}/api/me", headers=headers).status_code == 401
 

@@ -12,7 +12,7 @@ import pytest
 from serving import ThreadServer, httpx, let_in, make_home, scene
 
 from activecover import Pool
-from activecover.home import Home
+from activecover.workspace import Workspace
 
 POOL, TRUTH = scene()
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Any, None, Non
 
 
 def sources(folder: Path, name: str) -> dict[str, str]:
-    with Home(folder) as home, home.open(name) as campaign:
+    with Workspace(folder) as home, home.open(name) as campaign:
         return {event["id"]: event["source"] for event in campaign.history() if event["event"] == "asked"}
 
 

@@ -7,8 +7,8 @@ import pytest
 from serving import ThreadServer, httpx, make_home, scene
 
 from activecover import Campaign, InputError, Pool, StoreError
-from activecover.home import Home
 from activecover.web import Client
+from activecover.workspace import Workspace
 
 NUMBERS = itertools.count()
 
@@ -36,7 +36,7 @@ def begin(request, place):
             return opened[-1]
         folder, client = place
         name = f"c {next(NUMBERS)}/?#".replace("/", "_")
-        with Home(folder) as home:
+        with Workspace(folder) as home:
             home.new(name, pool, **{"learner": "explore-commit", **settings}).close()
         return client.campaign(name)
 
@@ -175,7 +175,7 @@ class Lossy(httpx.BaseTransport):
 def test_a_call_whose_answer_was_lost_counts_once(place):
     folder, client = place
     name = f"lossy {next(NUMBERS)}"
-    with Home(folder) as home:
+    with Workspace(folder) as home:
         home.new(name, line(), explore=0, known=["i0"]).close()
     client.campaign(name).tell(["i1", "i2", "i3"], [True, True, True])
     with Client(client.url, transport=Lossy([1, 2])) as lossy:

@@ -12,8 +12,8 @@ import pytest
 from serving import Server, ThreadServer, httpx
 
 from activecover.cli import main
-from activecover.home import Home, privacy_check
 from activecover.web._uploads import OLD, Uploads
+from activecover.workspace import Workspace, privacy_check
 
 ROWS = 40
 
@@ -163,7 +163,7 @@ def test_what_is_not_used_for_an_hour_is_erased_and_what_is_looked_at_stays(tmp_
 
 
 def test_an_upload_is_erased_when_it_is_not_wanted(tmp_path):
-    Home(tmp_path / "home").close()
+    Workspace(tmp_path / "home").close()
     server = ThreadServer(tmp_path / "home")
     try:
         with httpx.Client(base_url=server.url, timeout=60, headers=server_headers(server)) as client:
@@ -183,7 +183,7 @@ TOLD = "document.querySelector('[aria-label=Forgetting]').textContent"
 
 def test_the_page_forgets_now_and_leaves_no_byte(visit, tmp_path, temporary):
     folder = tmp_path / "home"
-    Home(folder).close()
+    Workspace(folder).close()
     server = ThreadServer(folder)
     file = table(tmp_path / "mails.csv")
     try:
@@ -209,7 +209,7 @@ def test_the_page_forgets_now_and_leaves_no_byte(visit, tmp_path, temporary):
             someone.until(lambda: "35 negatives are forgotten" in someone.script(TOLD), "not forgotten")
         someone.until(lambda: left(folder, temporary) == [], "bytes are left")
         assert someone.complaints == []
-        with Home(folder) as home:
+        with Workspace(folder) as home:
             assert [privacy_check(home, name, planted()).found for name in ("one", "two")] == [[], []]
     finally:
         server.stop()

@@ -7,9 +7,9 @@ import pytest
 from serving import ThreadServer, httpx
 
 from activecover.cli import main
-from activecover.home import Home
 from activecover.web import Client
 from activecover.web._show import draw_molecule
+from activecover.workspace import Workspace
 
 image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
 SMILES = ["CC(=O)Oc1ccccc1C(=O)O", "OC(=O)c1ccccc1O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "CCO", "c1ccccc1O"]
@@ -74,7 +74,7 @@ def test_images_travel_and_are_forgotten_with_their_row(http, running, tmp_path)
         campaign.tell([item, *(f"p{n}.png" for n in range(1, 6) if f"p{n}.png" != item)], [False] * 5)
         campaign.archive(tmp_path / "a.zip")
     running.desk.let_go("secret")
-    with Home(running.folder) as home:
+    with Workspace(running.folder) as home:
         home.forget("secret", window=0)
     assert http.get(address).status_code == 422
     # Of six rows one is not negative; its picture alone is left.

@@ -5,8 +5,8 @@ import csv
 import pytest
 from serving import ThreadServer
 
-from activecover.home import Home
 from activecover.web import Client
+from activecover.workspace import Workspace
 
 #: Labelled by keyboard; the rest by a script.
 PRESSED = 200
@@ -16,7 +16,7 @@ DROPPED = "([name, text]) => { const all = new DataTransfer(); all.items.add(new
 
 @pytest.fixture
 def running(tmp_path):
-    Home(tmp_path / "home").close()
+    Workspace(tmp_path / "home").close()
     server = ThreadServer(tmp_path / "home")
     yield server
     server.stop()

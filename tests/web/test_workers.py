@@ -8,8 +8,8 @@ import time
 import psutil
 from serving import Server, httpx, scene
 
-from activecover.home import Home
 from activecover.web import Client
+from activecover.workspace import Workspace
 
 
 def processes_of(server):
@@ -22,7 +22,7 @@ def processes_of(server):
 def test_several_processes_share_a_campaign_and_one_may_die(postgres, tmp_path):
     store = postgres()
     pool, truth = scene(3000, seed=5)
-    with Home(tmp_path, store) as home:
+    with Workspace(tmp_path, store) as home:
         home.new("mail", pool, explore=8, seed=1).close()
     running = Server(tmp_path, "--store", store, "--workers", "2")
     told, done = {}, threading.Event()
@@ -62,7 +62,7 @@ def test_several_processes_share_a_campaign_and_one_may_die(postgres, tmp_path):
         done.set()
         code = running.stop()
     assert code == 0
-    with Home(tmp_path, store) as home, home.open("mail") as campaign:
+    with Workspace(tmp_path, store) as home, home.open("mail") as campaign:
         assert {name: truth[name] for name in told} == {name: campaign.labels()[name] for name in told}
         events = [event["id"] for event in campaign.history() if event["event"] == "told"]
     assert len(events) == len(set(events))

@@ -23,11 +23,11 @@ import pytest
 from activecover import Pool
 from activecover.campaign import _mixer
 from activecover.errors import InputError
-from activecover.home import Home
 from activecover.learners import LEARNERS, Learner
 from activecover.learners._base import ranked
 from activecover.registry import Entry
 from activecover.web._app import make_app
+from activecover.workspace import Workspace
 
 PEOPLE = {"ann": "annotator", "cat": "annotator", "ray": "reader", "judge": "adjudicator"}
 PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -101,7 +101,7 @@ class Twin:
         # What the home marks addresses with must not make the difference.
         (folder / "keys" / "secret").write_bytes(b"s" * 32)
         (folder / "keys" / "secret").chmod(0o600)
-        home = Home(folder)
+        home = Workspace(folder)
         home.new("one", make_pool(), learner="pool-order", explore=0, seed=self.seed, **settings).close()
         self.tokens = {name: home.people.add(name, role, {}) for name, role in PEOPLE.items()}
         app = make_app(home)

@@ -12,7 +12,7 @@ from activecover.campaign._asking import Asking
 from activecover.campaign._checks import check_person
 from activecover.campaign._items import Item
 from activecover.errors import InputError
-from activecover.frontier import nearest_among
+from activecover.graph import nearest_among
 from activecover.store import Ask
 
 #: So many items that the learner asked for, and all of them negative, nearer than any other positive, are a flood.

@@ -14,13 +14,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from activecover.bench import METHODS, Grid, Row, compare, make_plan, paper_auc, run_plan, summarise, table_rows
 from activecover.cli import _bench_frontier, _bench_verify
 from activecover.cli import _options as options
 from activecover.cli._show import err, meter, out, print_json, print_table
-from activecover.datasets import DATASETS
-from activecover.draw import check_picture, draw_grid
+from activecover.draw import check_picture
 from activecover.errors import InputError
+from activecover.lab.datasets import DATASETS
+from activecover.lab.draw import draw_grid
+from activecover.lab.grid import METHODS, Grid, Row, compare, make_plan, paper_auc, run_plan, summarise, table_rows
 from activecover.metrics import Score
 from activecover.spreadsheet import GuardedWriter
 from activecover.trace import check_writable

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from activecover.bench import Measurement, measure_frontiers
 from activecover.cli import _options as options
 from activecover.cli._show import err, meter, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
 from activecover.frontier import FRONTIERS
+from activecover.lab.grid import Measurement, measure_frontiers
 from activecover.pool import LoadedPool, Pool, as_positive, load_pool
 
 _MOST_POSITIVES = 100

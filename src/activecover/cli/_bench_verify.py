@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from activecover.bench import TOLERANCE, Check, Grid, Result, verify
 from activecover.cli import _options as options
 from activecover.cli._show import meter, out, print_json
 from activecover.errors import InputError
+from activecover.lab.grid import TOLERANCE, Check, Grid, Result, verify
 
 
 def verify_command(

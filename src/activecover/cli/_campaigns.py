@@ -17,8 +17,8 @@ from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.cli import _options as options
 from activecover.cli._show import cell, err, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
-from activecover.home import Home, PublicKey, archive, export_labels, privacy_check, read_answers, restored
 from activecover.intake import is_picture
+from activecover.workspace import PublicKey, Workspace, archive, export_labels, privacy_check, read_answers, restored
 
 Name = Annotated[str, typer.Argument(help="The campaign.", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(help="Ids of items.", show_default=False)]
@@ -40,7 +40,7 @@ By = Annotated[str, typer.Option("--by", help="Who you are.")]
 
 @contextmanager
 def _opened(name: str, home: Path | None, store: str | None) -> Iterator[Campaign]:
-    with Home(home, store) as place, place.open(name) as campaign:
+    with Workspace(home, store) as place, place.open(name) as campaign:
         yield campaign
 
 
@@ -114,7 +114,7 @@ def new(
     json: options.Json = False,
 ) -> int:
     """Begin a campaign on a file."""
-    with Home(home, store) as place:
+    with Workspace(home, store) as place:
         campaign = place.new(
             name, pool, embed=embed, columns=options.split_names(columns), id_column=id_col, label_column=label_col,
             show=options.split_names(show), metric=metric, header=not no_header, forget_negatives=forget_negatives,
@@ -284,7 +284,7 @@ def import_(
 ) -> int:
     """Take in labels that were given elsewhere, all of them or none, or positives from outside the pool."""
     if outside:
-        with Home(home, store) as place:
+        with Workspace(home, store) as place:
             count = place.add_outside(name, path)
         out().print(Text(f"{count:,} known positives taken in from {path}"))
         return 0
@@ -303,7 +303,7 @@ def add_rows(
     store: StoreUrl = None,
 ) -> int:
     """Add rows to the pool of a campaign while people label; close and reopen to see them."""
-    with Home(home, store) as place:
+    with Workspace(home, store) as place:
         count = place.add_rows(name, path, header=not no_header)
     out().print(Text(f"{count:,} rows added to {name}"))
     return 0
@@ -320,7 +320,7 @@ def withdraw(
     store: StoreUrl = None,
 ) -> int:
     """Erase items for good: vectors and contents are overwritten, the ids stay."""
-    with Home(home, store) as place:
+    with Workspace(home, store) as place:
         done = place.withdraw(name, ids, by=by, everywhere=everywhere)
     for campaign, items in done.erased.items():
         out().print(Text(f"{campaign}: {len(items)} erased"))
@@ -341,7 +341,7 @@ def archive_(
     store: StoreUrl = None,
 ) -> int:
     """Write a campaign, with its pool, to one portable file."""
-    with Home(home, store) as place:
+    with Workspace(home, store) as place:
         digest = archive(place, name, path)
     out().print(Text(f"{path}  sha256 {digest}"))
     return 0
@@ -357,7 +357,7 @@ def restore_(
 ) -> int:
     """Take in a campaign from a file: all of it is checked before anything is kept."""
     trusted = None if key is None else PublicKey.read(key)
-    with Home(home, store) as place:
+    with Workspace(home, store) as place:
         chosen, signer = restored(place, path, name, key=trusted, large=large)
     out().print(Text(f"{chosen}: restored from {path}"))
     err().print(Text(signer.note("archive")), soft_wrap=True)
@@ -428,7 +428,7 @@ def forget(
     store: StoreUrl = None,
 ) -> int:
     """Overwrite what turned out negative and can no longer be undone."""
-    with Home(home, store) as place:
+    with Workspace(home, store) as place:
         gone = place.forget(name, window=0 if now else UNDO_WINDOW)
         with place.open(name) as campaign:
             kept = campaign.forgetting(0 if now else UNDO_WINDOW).kept
@@ -458,7 +458,7 @@ def privacy(
     json: options.Json = False,
 ) -> int:
     """Check that final negatives are forgotten and nothing of them is left; 1 where that is not so."""
-    with Home(home, store) as place:
+    with Workspace(home, store) as place:
         report = privacy_check(place, name, [marker.encode() for marker in markers or []], also or [])
     if json:
         print_json(report.as_dict())
@@ -476,7 +476,7 @@ def privacy(
 
 def campaigns(home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
     """List the campaigns."""
-    with Home(home, store) as place:
+    with Workspace(home, store) as place:
         rows = []
         for name in place.names():
             log = place.store.open(name)

@@ -13,9 +13,9 @@ from activecover.cli import _options as options
 from activecover.cli._campaigns import HomeFolder, KeyGiven, Large, StoreUrl
 from activecover.cli._show import out, print_json
 from activecover.errors import InputError
-from activecover.home import Home, PublicKey, read_certificate, sign_certificate, signing_key, verify
 from activecover.stopping import Rule, make_rule
 from activecover.trace import replacing
+from activecover.workspace import PublicKey, Workspace, read_certificate, sign_certificate, signing_key, verify
 
 
 def certify(
@@ -52,7 +52,7 @@ def certify(
             raise InputError(f"{option} is for verifying: name the certificate with --verify")
     if name is None:
         raise InputError("name a campaign, or a certificate to check with --verify")
-    with Home(home, store) as place, place.open(name) as campaign:
+    with Workspace(home, store) as place, place.open(name) as campaign:
         made = campaign.certificate(_rule(rule, target, confidence), name=name)
         document = sign_certificate(place, made)
     if file is not None:
@@ -95,7 +95,7 @@ def _verify(
             verdict = verify(document, archive=archive, key=trusted, large=large)
         else:
             assert name is not None
-            with Home(home, store) as place, place.open(name) as campaign:
+            with Workspace(home, store) as place, place.open(name) as campaign:
                 verdict = verify(document, campaign=campaign, key=trusted)
     except InputError as problem:
         raise InputError(f"{file}: {problem}" if "certificate" in str(problem) else str(problem)) from problem
@@ -118,7 +118,7 @@ def show_key(home: HomeFolder = None, json: options.Json = False) -> int:
     Hand it to auditors by another way than the documents themselves. To replace it, move keys/signing.pem out of
     the home: the next signature makes a new key, and what was signed before is checked with the old public key.
     """
-    with Home(home) as place:
+    with Workspace(home) as place:
         public = signing_key(place.folder).public
     if json:
         print_json({"algorithm": "Ed25519", "public_key": public.text, "fingerprint": public.fingerprint})

@@ -9,8 +9,8 @@ import typer
 
 from activecover.cli import _options as options
 from activecover.cli._show import meter, out, print_json, print_table
-from activecover.datasets import DATASETS, Source, data_folder, fetch, load_dataset
 from activecover.errors import InputError
+from activecover.lab.datasets import DATASETS, Source, data_folder, fetch, load_dataset
 
 app = typer.Typer(help="Get the benchmark data sets and check them.", no_args_is_help=True)
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from activecover.cli import _options as options
 from activecover.cli._secrets import Store, StoreFile, store_of
 from activecover.cli._show import out, print_json, print_table
-from activecover.home import Home, People
+from activecover.workspace import People, Workspace
 
 app = typer.Typer(help="Who may use the server, where, and as what.", no_args_is_help=True)
 
@@ -137,7 +137,7 @@ def revoke(
 
 @contextmanager
 def _people(home: Path | None, store: str | None, store_file: Path | None) -> Iterator[People]:
-    with Home(home, store_of(store, store_file)) as place:
+    with Workspace(home, store_of(store, store_file)) as place:
         yield place.people
 
 

@@ -11,9 +11,9 @@ import typer
 from activecover.cli import _options as options
 from activecover.cli._show import out, print_json, print_table
 from activecover.errors import InputError
+from activecover.planning import ExplorePlan, SampleEstimate, estimate_from_sample, plan_explore, plan_from_sample
 from activecover.pool import as_positive, load_pool
 from activecover.stopping import CertificatePlan, draws_to_exclude, labels_to_hit, plan_certificate
-from activecover.theory import ExplorePlan, SampleEstimate, estimate_from_sample, plan_explore, plan_from_sample
 
 app = typer.Typer(help="Plan how much to label.", no_args_is_help=True)
 

@@ -66,10 +66,10 @@ def serve(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> int:
     """Serve the page and the HTTP API."""
-    from activecover.home import Home
     from activecover.web.server import serve as run
+    from activecover.workspace import Workspace
 
-    with Home(home, store_of(store, store_file)) as place:
+    with Workspace(home, store_of(store, store_file)) as place:
         run(
             place, host=host, port=port, token=_token(token, token_file), no_token=no_token, lease=lease,
             open_page=open_page, names=names or (), proxies=proxies or (),

@@ -13,9 +13,9 @@ import typer
 
 from activecover.cli import _options as options
 from activecover.cli._show import Meter, err, meter, out, print_json, print_table
-from activecover.datasets import load_dataset
 from activecover.draw import check_picture, draw_curves
 from activecover.errors import InputError
+from activecover.lab.datasets import load_dataset
 from activecover.learners import LEARNERS
 from activecover.pool import Pool, as_positive, load_pool
 from activecover.simulate import Simulation, simulate

@@ -13,9 +13,9 @@ from activecover.cli._campaigns import HomeFolder, StoreUrl
 from activecover.cli._show import out, print_json, print_table
 from activecover.draw import check_picture, draw_stops
 from activecover.errors import InputError
-from activecover.home import Home, opened_archive
 from activecover.stopping import RULES, Record, Replay, Stop, describe_rules, load_runs, replay, summarise
 from activecover.trace import Trace, check_writable
+from activecover.workspace import Workspace, opened_archive
 
 app = typer.Typer(help="Know when to stop.", no_args_is_help=True)
 
@@ -100,7 +100,7 @@ def _runs(
         with opened_archive(file) as campaign:
             return [(file.name, campaign.asks())]
     assert name is not None
-    with Home(home, store) as place, place.open(name) as campaign:
+    with Workspace(home, store) as place, place.open(name) as campaign:
         return [(name, campaign.asks())]
 
 

@@ -12,21 +12,20 @@ import typer
 
 from activecover.cli import _options as options
 from activecover.cli._show import err, meter, out, print_json, print_table
-from activecover.draw import check_picture, draw_hits, draw_rates
+from activecover.draw import check_picture
 from activecover.errors import InputError
-from activecover.theory import (
+from activecover.lab.draw import draw_hits, draw_rates
+from activecover.lab.rates import (
     DISTRIBUTIONS,
     Fit,
     RateCell,
     RatePlan,
     explore_curve,
-    explore_lemma1,
-    explore_union,
     fit,
     measure,
-    probability_all_hit,
     sizes_between,
 )
+from activecover.planning import explore_lemma1, explore_union, probability_all_hit
 from activecover.trace import check_writable
 
 app = typer.Typer(help="Measure what the theory proves.", no_args_is_help=True)

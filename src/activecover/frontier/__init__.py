@@ -5,18 +5,6 @@ from activecover.frontier._bits import BitFrontier
 from activecover.frontier._choose import FRONTIERS, choose_frontier
 from activecover.frontier._exact import ExactFrontier
 from activecover.frontier._faiss import FaissFrontier
-from activecover.frontier._graph import (
-    NEIGHBOURS,
-    NeighbourGraph,
-    graph_fits,
-    graph_is_exact,
-    graph_recall,
-    local_scale,
-    nearest_among,
-    shared_graph,
-    unpacked,
-)
-from activecover.frontier._graph_kernel import shares_in_common
 from activecover.frontier._pruned import PrunedFrontier
 from activecover.frontier._recall import OrderComparison, compare_orders, measure_recall
 from activecover.frontier._sparse import SparseFrontier
@@ -24,27 +12,17 @@ from activecover.frontier._tree import TreeFrontier
 
 __all__ = [
     "FRONTIERS",
-    "NEIGHBOURS",
     "NO_KEY",
     "BitFrontier",
     "ExactFrontier",
     "FaissFrontier",
     "Frontier",
     "Nearest",
-    "NeighbourGraph",
     "OrderComparison",
     "PrunedFrontier",
     "SparseFrontier",
     "TreeFrontier",
     "choose_frontier",
     "compare_orders",
-    "graph_fits",
-    "graph_is_exact",
-    "graph_recall",
-    "local_scale",
     "measure_recall",
-    "nearest_among",
-    "shared_graph",
-    "shares_in_common",
-    "unpacked",
 ]

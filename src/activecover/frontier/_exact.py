@@ -7,11 +7,11 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier import _kernel
+from activecover.frontier import distance
 from activecover.frontier._base import Rows
-from activecover.frontier._scan import ScanFrontier, longer, row_blocks, rows_of
+from activecover.frontier._scan import ScanFrontier, row_blocks, rows_of
 from activecover.parallel import for_each
-from activecover.pool import Pool, blocks
+from activecover.pool import Pool, blocks, longer
 
 #: Products of one block; smaller blocks cost more calls than a faster cache saves.
 PRODUCT_BYTES = 1 << 23
@@ -61,8 +61,8 @@ class ExactFrontier(ScanFrontier):
     """
 
     def __init__(self, pool: Pool) -> None:
-        self._slack = _kernel.slack_of(pool.dimensions)
-        self._plan = _kernel.summation_plan(pool.dimensions)
+        self._slack = distance.slack_of(pool.dimensions)
+        self._plan = distance.summation_plan(pool.dimensions)
         self._squares = np.zeros(0)
         self._scratch = _Scratch()
         super().__init__(pool)
@@ -74,7 +74,7 @@ class ExactFrontier(ScanFrontier):
         self._squares = longer(self._squares, np.empty(total - first))
         for block in blocks(total - first, self._pool.dimensions * 8, _SQUARE_BYTES):
             rows = slice(first + block.start, first + block.stop)
-            self._squares[rows] = _kernel.squares(self._pool.vectors[rows])
+            self._squares[rows] = distance.squares(self._pool.vectors[rows])
 
     def _improve(self, rows: Rows | None, new: slice) -> None:
         keys = self._known.keys[new]
@@ -84,7 +84,7 @@ class ExactFrontier(ScanFrontier):
         step = max(64, min(most, PRODUCT_BYTES // (4 * len(keys))))
         positives = self._known.vectors[new]
         doubled = np.ascontiguousarray(2 * positives.T)
-        squares = _kernel.squares(positives)
+        squares = distance.squares(positives)
 
         def work(block: tuple[int, int, Rows | None]) -> None:
             part = rows_of(block, self._open)
@@ -93,7 +93,7 @@ class ExactFrontier(ScanFrontier):
             vectors, places = self._gather(part, spare=len(keys) <= _FEW)
             products = self._scratch.array("products", len(vectors), len(keys))
             np.matmul(vectors, doubled, out=products)
-            _kernel.settle(
+            distance.settle(
                 vectors, places, part, products, self._squares_of(part, vectors, places), positives, squares, keys,
                 self._slack, self._plan, self._values, self._sources,
             )  # fmt: skip

@@ -15,9 +15,9 @@ from activecover.frontier import _faiss_kernel as kernel
 from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, check_kind
 from activecover.frontier._exact import ExactFrontier
 from activecover.frontier._faiss_index import STRUCTURES, adopt_index, build_index
-from activecover.frontier._kernel import summation_plan
 from activecover.frontier._locked import one_at_a_time
 from activecover.frontier._scan import Positives
+from activecover.frontier.distance import summation_plan
 from activecover.pool import Pool
 
 #: Neighbours that are searched for when a positive is new; twice as many whenever they are used up.

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.compiling import compiled
-from activecover.frontier._kernel import squared_distance
+from activecover.frontier.distance import squared_distance
 
 #: In place of a row: a stage is read to its end, and the index may know more. It sorts before all rows,
 #: so that a row as near as the last one, with a lower number, is not overlooked.

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier import _kernel
 from activecover.frontier import _pruned_kernel as kernel
+from activecover.frontier import distance
 from activecover.frontier._base import Nearest, Rows, RowsLike
 from activecover.frontier._exact import PRODUCT_BYTES, ExactFrontier
 from activecover.frontier._locked import one_at_a_time
-from activecover.frontier._scan import longer, smallest
+from activecover.frontier._scan import smallest
 from activecover.parallel import for_each, thread_count
-from activecover.pool import Pool, blocks
+from activecover.pool import Pool, blocks, longer
 
 _PREFIX = 40
 _SAMPLE = 4096
@@ -328,8 +328,8 @@ class PrunedFrontier(ExactFrontier):
         assert self._rotation is not None
         vectors, positives, keys = np.asarray(self._pool.vectors), self._known.vectors[new], self._known.keys[new]
         points = self._points[: len(self._known)][new]
-        doubled, squares = np.ascontiguousarray(2 * points.T), _kernel.squares(points)
-        slack, scale, error = _kernel.slack_of(self._width), self._rotation.scale, self._rotation.error
+        doubled, squares = np.ascontiguousarray(2 * points.T), distance.squares(points)
+        slack, scale, error = distance.slack_of(self._width), self._rotation.scale, self._rotation.error
 
         def settle(rows: Rows) -> int:
             rotated = self._scratch.array("rotated", len(rows), self._width)
@@ -338,7 +338,7 @@ class PrunedFrontier(ExactFrontier):
             products = self._scratch.array("products", len(rows), len(keys))
             np.matmul(rotated, doubled, out=products)
             compared: int = kernel.settle(
-                vectors, rows, products, _kernel.quick_squares(rotated), positives, squares, keys, slack, self._plan,
+                vectors, rows, products, distance.quick_squares(rotated), positives, squares, keys, slack, self._plan,
                 scale, error, self._values, self._sources,
             )  # fmt: skip
             return compared
@@ -379,7 +379,7 @@ class PrunedFrontier(ExactFrontier):
 
     def _squares_of(self, rows: Rows, vectors: npt.NDArray[np.float32], places: Rows) -> npt.NDArray[np.float64]:
         # Needed for batches only, where it costs little: no memory is kept for it.
-        squares: npt.NDArray[np.float64] = _kernel.quick_squares(vectors)
+        squares: npt.NDArray[np.float64] = distance.quick_squares(vectors)
         return squares[places]
 
     def _take_in(self, first: int, total: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from activecover.compiling import compiled
-from activecover.frontier._kernel import LANES, any_within, error_bound, smallest, squared_distance
+from activecover.frontier.distance import LANES, any_within, error_bound, smallest, squared_distance
 
 #: Leading coordinates, which decide first.
 LEAD = 8

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, check_kind
-from activecover.pool import Pool
+from activecover.pool import Pool, longer
 
 
 class Positives:
@@ -162,11 +162,6 @@ class ScanFrontier(Frontier):
         self._values[rows] = np.inf
         self._sources[rows] = NO_KEY
         self._improve(rows, slice(None))
-
-
-def longer(array: npt.NDArray[Any], added: npt.NDArray[Any], axis: int = 0) -> npt.NDArray[Any]:
-    """An array with more at its end; an empty one is replaced, so that a large pool is not held twice."""
-    return np.concatenate([array, added], axis=axis) if array.shape[axis] else added
 
 
 def row_blocks(rows: Rows | None, is_open: npt.NDArray[np.bool_], step: int) -> list[tuple[int, int, Rows | None]]:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.frontier import _kernel
 from activecover.frontier import _tree_kernel as kernel
+from activecover.frontier import distance
 from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike
 from activecover.frontier._locked import one_at_a_time
 from activecover.pool import Pool
@@ -41,7 +41,7 @@ class TreeFrontier(Frontier):
         self._lock = threading.RLock()
         self._pool = pool
         self._erasures = pool.erasures
-        self._plan = _kernel.summation_plan(pool.dimensions)
+        self._plan = distance.summation_plan(pool.dimensions)
         self._known: dict[int, None] = {}
         self._outside_keys = np.zeros(0, np.int64)
         self._outside = np.zeros((0, pool.dimensions), np.float32)

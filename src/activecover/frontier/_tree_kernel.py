@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from activecover.compiling import compiled
 from activecover.frontier._base import NO_KEY
-from activecover.frontier._kernel import squared_distance
+from activecover.frontier.distance import squared_distance
 
 #: Bounds of boxes err by a few units in the last place: this much less is a true lower bound.
 _SAFE = 1.0 - 1e-12

@@ -27,7 +27,7 @@ class ImageEmbedding(Embedding):
     """Images, shrunk to squares, as their leading principal components; or as a network sees them.
 
     Networks that are trained on the exploration sample, as the paper has them, need labels first: those
-    are in :mod:`activecover.embed`, and ``activecover bench`` runs them.
+    are in :mod:`activecover.lab.networks`, and ``activecover bench`` runs them.
 
     Parameters
     ----------

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from activecover.errors import InputError, NotAvailable
-from activecover.frontier import NO_KEY, graph_fits, shared_graph
+from activecover.frontier import NO_KEY
+from activecover.graph import graph_fits, shared_graph
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows
 from activecover.learners._blend import Blend
 from activecover.learners._by_score import NearScore, Scan

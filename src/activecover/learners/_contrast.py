@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from activecover.frontier import shared_graph
+from activecover.graph import shared_graph
 from activecover.learners._base import Labels, Negatives, Rows
 from activecover.learners._by_score import NearMarkedScore, NearScore, Scan, Scores, add_rows, remove_rows, scan_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from activecover.frontier import local_scale
+from activecover.graph import local_scale
 from activecover.learners._base import Rows
 from activecover.learners._by_score import NearScore, Scores
 from activecover.learners._posterior import check_neighbours

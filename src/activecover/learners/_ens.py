@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError, check_count
-from activecover.frontier import NEIGHBOURS
+from activecover.graph import NEIGHBOURS
 from activecover.learners._base import Proposal, Rows, ranked
 from activecover.learners._by_score import Scores, highest
 from activecover.learners._explore import FreeRows

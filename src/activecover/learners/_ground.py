@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier import graph_is_exact
+from activecover.graph import graph_is_exact
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool, Vectors, blocks
 

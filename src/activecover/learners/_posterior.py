@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from activecover.errors import InputError, check_count
-from activecover.frontier import NEIGHBOURS, shared_graph
+from activecover.graph import NEIGHBOURS, shared_graph
 from activecover.learners._base import Rows
 from activecover.learners._by_score import MarkedScore, Scores
 

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.compiling import compiled
-from activecover.frontier import unpacked
-from activecover.pool import Pool, Vectors, blocks
+from activecover.pool import Pool, Vectors, blocks, unpacked
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]

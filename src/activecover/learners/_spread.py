@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from activecover.errors import check_count
-from activecover.frontier import NeighbourGraph, shares_in_common
+from activecover.graph import NeighbourGraph, shares_in_common
 from activecover.learners._base import Labels, Rows
 from activecover.learners._by_score import Scores, highest
 from activecover.learners._contrast import LocalContrast

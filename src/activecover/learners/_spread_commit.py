@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from activecover.errors import check_count
-from activecover.frontier import local_scale, shared_graph
+from activecover.graph import local_scale, shared_graph
 from activecover.learners._base import Negatives, Rows
 from activecover.learners._by_score import NearMarkedScore, Scores
 from activecover.learners._posterior import check_neighbours

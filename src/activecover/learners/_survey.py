@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 import numpy.typing as npt
 
-from activecover.frontier import NeighbourGraph
+from activecover.graph import NeighbourGraph
 from activecover.learners._base import Rows
 
 #: How many neighbours a row that has been looked at speaks for.
@@ -39,7 +39,7 @@ class Survey:
 
     Examples
     --------
-    >>> from activecover.frontier import shared_graph
+    >>> from activecover.graph import shared_graph
     >>> from activecover.pool import Pool
     >>> graph = shared_graph(Pool([[float(place)] for place in range(100)]))
     >>> survey = Survey(graph, np.array([20]), np.array([18, 22, 70, 80]), np.ones(4))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import svds
 
-from activecover.frontier import graph_is_exact
+from activecover.graph import graph_is_exact
 from activecover.learners._products import compressed_bits, in_blocks, outside_vectors, vectors_of
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool, Vectors

@@ -1,11 +1,11 @@
 """The pool: rows with stable ids, one matrix, one metric, and something to show a person."""
 
-from activecover.pool._bits import PackedBits, bits_set
+from activecover.pool._bits import PackedBits, bits_set, unpacked
 from activecover.pool._checking import PoolLimits, check_pool_folder
 from activecover.pool._column import Unread
 from activecover.pool._duplicates import Duplicates, duplicate_groups, plain_text
 from activecover.pool._folder import PoolFolder
-from activecover.pool._matrix import Vectors, blocks
+from activecover.pool._matrix import Vectors, blocks, longer
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
 from activecover.pool._stored import Statistic, StoredPool
@@ -28,7 +28,9 @@ __all__ = [
     "check_pool_folder",
     "duplicate_groups",
     "load_pool",
+    "longer",
     "plain_text",
     "read_array",
     "read_vectors",
+    "unpacked",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from scipy import sparse
 from activecover.errors import InputError
 from activecover.pool._matrix import Matrix, as_matrix, blocks, check_table, place_of
 from activecover.pool._sparse import as_csr
+
+if TYPE_CHECKING:
+    from activecover.pool._pool import Pool
 
 #: Up to so many bits different shares of them are different float64 numbers, so that order is exact.
 MOST_BITS = 2**26
@@ -156,3 +159,9 @@ def _words_of(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
     filled = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), np.uint8)
     filled[:, : packed.shape[1]] = packed
     return filled.view(np.uint64)
+
+
+def unpacked(pool: Pool, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+    """Some rows of a pool of bits as zeros and ones."""
+    words = np.ascontiguousarray(pool.take(rows))
+    return np.unpackbits(words.view(np.uint8), axis=1, count=pool.dimensions).astype(np.float32)

@@ -111,3 +111,8 @@ def place_of(row: int, column: int, value: float, columns: Sequence[str] | None)
     """Row, column and value, for messages."""
     name = repr(columns[column]) if columns is not None else str(column)
     return f"row {row}, column {name}: {value:g}"
+
+
+def longer(array: npt.NDArray[Any], added: npt.NDArray[Any], axis: int = 0) -> npt.NDArray[Any]:
+    """An array with more at its end; an empty one is replaced, so that a large pool is not held twice."""
+    return np.concatenate([array, added], axis=axis) if array.shape[axis] else added

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Literal
 
-from activecover.home import OWNER, People, Person
 from activecover.web._problems import Problem
+from activecover.workspace import OWNER, People, Person
 
 Scope = MutableMapping[str, Any]
 
@@ -30,7 +30,7 @@ class Door:
     Parameters
     ----------
     token : str, optional
-        The mark (see :class:`activecover.home.People`) of a token that makes an owner of anyone.
+        The mark (see :class:`activecover.workspace.People`) of a token that makes an owner of anyone.
     open_since : float, optional
         Since when everyone is an owner, without any token. This ends for good when somebody is let in.
     """

@@ -8,10 +8,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from activecover.home import LIFETIME, Person
 from activecover.web import _models as models
 from activecover.web._access import NotKnown, client_of, cookie_name, credentials_of
 from activecover.web._routes import RESPONSES, Account, TheAccess, TheDesk, counts_for, visible_to
+from activecover.workspace import LIFETIME, Person
 
 page = APIRouter(include_in_schema=False)
 router = APIRouter(prefix="/api", responses=RESPONSES)

@@ -12,19 +12,19 @@ from fastapi.responses import PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 
 from activecover import __version__
-from activecover.home import Home
 from activecover.web import _account, _labelling, _looking, _people, _problems, _setting_up
 from activecover.web._access import Access, Door
 from activecover.web._desk import DEFAULT_LEASE, Desk
 from activecover.web._guard import LARGEST_UPLOAD, Guard
 from activecover.web._metrics import Metrics
 from activecover.web._routes import RESPONSES
+from activecover.workspace import Workspace
 
 _STATIC = Path(__file__).with_name("static")
 
 
 def make_app(
-    home: Home,
+    home: Workspace,
     *,
     door: Door | None = None,
     hosts: set[str] | None = None,
@@ -36,7 +36,7 @@ def make_app(
 
     Parameters
     ----------
-    home : Home
+    home : Workspace
         Where the campaigns live; the app closes it at its end.
     door : Door, optional
         Who may enter besides the people of the home; nobody where not given.

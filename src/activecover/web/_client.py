@@ -82,7 +82,7 @@ class Client:
         return RemoteCampaign(self, name)
 
     def new(self, name: str, source: str | Path, **how: Any) -> RemoteCampaign:
-        """Begin a campaign on a file; ``how`` is as for :meth:`activecover.home.Home.new`."""
+        """Begin a campaign on a file; ``how`` is as for :meth:`activecover.workspace.Home.new`."""
         path = Path(source)
         if not path.is_file():
             raise InputError(f"{path}: no such file")

@@ -13,7 +13,6 @@ from typing import Any
 from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.errors import InputError, StoreError
 from activecover.files import WorkFolder, open_private
-from activecover.home import Home, embedding_for, secret_of
 from activecover.intake import Busy, ConfinedIntake, DiskFull, TooLarge, check_unpacked
 from activecover.web._map import PoolMap, Way
 from activecover.web._problems import DISK_FULL, Problem, missing
@@ -21,6 +20,7 @@ from activecover.web._promises import Promises
 from activecover.web._reader import Reader
 from activecover.web._show import LARGEST_TEMPLATE, Showcase
 from activecover.web._uploads import Uploads
+from activecover.workspace import Workspace, embedding_for, secret_of
 
 #: An item that a person has not answered after half an hour goes to someone else.
 DEFAULT_LEASE = 1800.0
@@ -75,7 +75,7 @@ class Desk:
 
     Parameters
     ----------
-    home : Home
+    home : Workspace
         Where they live.
     lease : float
         Seconds after which an unanswered item goes back, for campaigns that do not say.
@@ -83,7 +83,7 @@ class Desk:
         MB that reading an uploaded file may take.
     """
 
-    def __init__(self, home: Home, lease: float = DEFAULT_LEASE, memory: int | None = None) -> None:
+    def __init__(self, home: Workspace, lease: float = DEFAULT_LEASE, memory: int | None = None) -> None:
         self.home = home
         self._lease = lease
         self._lock = threading.Lock()

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Query, Response
 
 from activecover.campaign import Item
 from activecover.errors import InputError
-from activecover.home import Person
 from activecover.web import _models as models
 from activecover.web._desk import Open
 from activecover.web._routes import (
@@ -28,6 +27,7 @@ from activecover.web._routes import (
     name_of,
     once,
 )
+from activecover.workspace import Person
 
 #: What readers see, too.
 seeing = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[INSIDE])

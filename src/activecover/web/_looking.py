@@ -15,7 +15,6 @@ from starlette.background import BackgroundTask
 
 from activecover.campaign import Campaign
 from activecover.errors import InputError, StoreError
-from activecover.home import Person, export_labels, sign_certificate
 from activecover.store import Ask
 from activecover.web import _models as models
 from activecover.web._desk import Desk, Open
@@ -39,6 +38,7 @@ from activecover.web._routes import (
     once,
     promise_seen_by,
 )
+from activecover.workspace import Person, export_labels, sign_certificate
 
 _FRONTIER = 60
 _EXPORTS = {"csv": "text/csv", "jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}

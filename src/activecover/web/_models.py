@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activecover.home import Role
+from activecover.workspace import Role
 
 By = Annotated[str, Field(description="Who it is.", max_length=200)]
 #: Passed on as it is: the campaign says in its own words what is no label.

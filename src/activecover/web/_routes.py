@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from fastapi import Depends, Header, Query, Request, Response
 
 from activecover.campaign import Campaign
-from activecover.home import Person, Role
 from activecover.web import _models as models
 from activecover.web._access import Access
 from activecover.web._desk import Desk, Open
 from activecover.web._problems import Problem, missing
 from activecover.web._reader import WITHHELD
+from activecover.workspace import Person, Role
 
 #: What one request may ask for at once.
 PAGE = 1000

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 
 from activecover.errors import InputError
-from activecover.home import PublicKey, archive, privacy_check, restored
 from activecover.learners import LEARNERS
 from activecover.stopping import RULES, parse_guarantee, valid_rules
 from activecover.web import _models as models
 from activecover.web._desk import calling
 from activecover.web._looking import sent_file
 from activecover.web._routes import RESPONSES, SERVER_OWNER, Key, One, TheDesk, at_least, problems
+from activecover.workspace import PublicKey, archive, privacy_check, restored
 
 router = APIRouter(prefix="/api", responses=RESPONSES, dependencies=[at_least("owner")])
 _TAKEN = problems(_409="It is there already")

@@ -21,7 +21,7 @@ from typing import Any
 from activecover.errors import InputError
 from activecover.extras import require
 from activecover.files import write_whole
-from activecover.home import Home, new_token
+from activecover.workspace import Workspace, new_token
 
 #: How the processes of a server learn what they are to serve.
 _SETTINGS = "ACTIVECOVER_SERVE"
@@ -35,7 +35,7 @@ PROTOCOL: dict[str, Any] = {
 
 
 def serve(
-    home: Home,
+    home: Workspace,
     *,
     host: str = "127.0.0.1",
     port: int = 8321,
@@ -126,7 +126,7 @@ def _run(config: Any, listener: socket.socket) -> None:
     Server(config).run(sockets=[listener])
 
 
-def _check_open(home: Home, *, alone: bool, token: str | None) -> None:
+def _check_open(home: Workspace, *, alone: bool, token: str | None) -> None:
     """Refuse to do without tokens where others than this machine's users could come in, or somebody has one."""
     if token is not None:
         raise InputError("a token and --no-token: choose one of them")
@@ -138,7 +138,7 @@ def _check_open(home: Home, *, alone: bool, token: str | None) -> None:
         )
 
 
-def _invite(home: Home, say: Callable[[str], None]) -> None:
+def _invite(home: Workspace, say: Callable[[str], None]) -> None:
     """Let in a first owner; where everybody was removed the server stays closed."""
     if not home.people.were_there():
         say(f"token of the owner, shown this once: {home.people.add('owner', 'owner')}")
@@ -157,7 +157,7 @@ def forwarding(proxies: Sequence[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def _opened(home: Home, link: str) -> Iterator[None]:
+def _opened(home: Workspace, link: str) -> Iterator[None]:
     """Open a link in a browser, by way of a file: other users see command lines, and the link has a token."""
     file = home.folder / ".sign-in.html"
     address = html.escape(link, quote=True)
@@ -170,7 +170,7 @@ def _opened(home: Home, link: str) -> Iterator[None]:
         file.unlink(missing_ok=True)
 
 
-def _serve_many(home: Home, settings: dict[str, Any], config: dict[str, Any], workers: int, address: Any) -> None:
+def _serve_many(home: Workspace, settings: dict[str, Any], config: dict[str, Any], workers: int, address: Any) -> None:
     """Several processes on one address; one that dies is replaced."""
     import uvicorn
 
@@ -187,10 +187,10 @@ def worker() -> Any:
     # What this process starts in turn has no use for the store's password.
     told = json.loads(os.environ.pop(_SETTINGS))
     logging.getLogger("activecover.web").setLevel(logging.DEBUG if told["debug"] else logging.INFO)
-    return _app(Home(told.pop("folder"), told.pop("store")), told)
+    return _app(Workspace(told.pop("folder"), told.pop("store")), told)
 
 
-def _app(home: Home, settings: dict[str, Any]) -> Any:
+def _app(home: Workspace, settings: dict[str, Any]) -> Any:
     from activecover.web._access import Door
     from activecover.web._app import make_app
 

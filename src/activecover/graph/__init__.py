@@ -1,0 +1,25 @@
+"""Who is whose neighbour in a pool: a graph that is made once and shared by all who need it."""
+
+from activecover.graph._graph import (
+    NEIGHBOURS,
+    NeighbourGraph,
+    graph_fits,
+    graph_is_exact,
+    graph_recall,
+    local_scale,
+    nearest_among,
+    shared_graph,
+)
+from activecover.graph._kernel import shares_in_common
+
+__all__ = [
+    "NEIGHBOURS",
+    "NeighbourGraph",
+    "graph_fits",
+    "graph_is_exact",
+    "graph_recall",
+    "local_scale",
+    "nearest_among",
+    "shared_graph",
+    "shares_in_common",
+]

@@ -1,0 +1,369 @@
+"""The neighbour graph: the nearest other rows of every row, made once and shared by all who need it."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from activecover.errors import InputError
+from activecover.frontier import distance
+from activecover.graph import _kernel as kernel
+from activecover.parallel import for_each
+from activecover.pool import Pool, Statistic, StoredPool, longer, unpacked
+
+Rows = npt.NDArray[np.int64]
+#: Rows that look for neighbours, and the rows among which they look.
+Cell = tuple[Rows, Rows]
+
+#: Neighbours that are kept per row. All learners take theirs from one graph, so that it is made once.
+NEIGHBOURS = 50
+#: Up to so many rows all pairs are compared; in larger pools only those that share a cell.
+EXACT_ROWS = 200_000
+#: In how many cells a row can be found. It is looked for in the one whose landmark is nearest.
+CELLS = 12
+#: A list of neighbours takes as much memory as the vector of a row: with more rows there is no graph.
+MOST_ROWS = 2_000_000
+#: Above that, the density is measured against a random sample of so many rows.
+SAMPLE_ROWS = 16_384
+_NAME = "neighbours"
+_SAMPLED = "sampled density"
+_BLOCK_ROWS = 512
+_OTHER_ROWS = 4096
+_LOCK = threading.Lock()
+
+
+class NeighbourGraph:
+    """The nearest neighbours of every row of a pool, nearest first, ties by the lower row.
+
+    Distances are those of the frontier: dense rows are filtered by float32 products and settled by the
+    shared kernel; of sparse rows the products are summed in float64; shares of common bits are exact.
+
+    Up to 200,000 rows the graph is exact. In larger pools it is approximate: random rows serve as landmarks,
+    every row can be found in the cells of the twelve landmarks nearest to it, and looks for its neighbours in the
+    cell of the nearest one. How far they are is exact all the same; :func:`graph_recall` measures how many are
+    missed.
+
+    A graph is a statistic of the whole pool. Rows that are added join it, at the cost of comparing them
+    with all rows. A row that is erased is wiped out of it: its own list, and its number in the lists of
+    others. How far those others' neighbours were stays as it was.
+
+    Parameters
+    ----------
+    count : int
+        Neighbours per row.
+
+    Attributes
+    ----------
+    neighbours : array of shape (n, count)
+        Row numbers; -1 where there is none.
+    distances : array of shape (n, count)
+        Infinite where there is none.
+
+    Examples
+    --------
+    >>> pool = Pool([[0.0], [1.0], [3.0]])
+    >>> graph = NeighbourGraph(2).refresh(pool)
+    >>> graph.neighbours.tolist()
+    [[1, 2], [0, 2], [1, 0]]
+    >>> graph.distances.tolist()
+    [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]]
+    """
+
+    def __init__(self, count: int = NEIGHBOURS) -> None:
+        self.count = count
+        self.neighbours = np.zeros((0, count), np.int32)
+        self._values = np.zeros((0, count))
+        self._squared = False
+        self._erasures = 0
+        #: What others have made of the lists, by name; forgotten when a list changes.
+        self.derived: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.neighbours)
+
+    @property
+    def distances(self) -> npt.NDArray[np.float64]:
+        """How far the neighbours are."""
+        return np.sqrt(self._values) if self._squared else self._values
+
+    def far(self, rows: Rows, places: Rows) -> npt.NDArray[np.float64]:
+        """How far one neighbour of each of some rows is, by its place (from 0)."""
+        found: npt.NDArray[np.float64] = self._values[rows, places]
+        return np.sqrt(found) if self._squared else found
+
+    def scale(self, place: int) -> npt.NDArray[np.float64]:
+        """How far the neighbour in some place (from 1) is, or the last one where there are fewer.
+
+        Never zero, unless all are: copies of one row would otherwise lie in an infinitely dense spot.
+        """
+        values = self._values[:, : min(place, self.count)]
+        last = np.maximum((np.isfinite(values)).sum(axis=1) - 1, 0)
+        found = values[np.arange(len(values)), last]
+        far = np.sqrt(found) if self._squared else found
+        positive = far[np.isfinite(far) & (far > 0)]
+        least = 1e-3 * float(np.median(positive)) if len(positive) else 1.0
+        return np.where(np.isfinite(far), np.maximum(far, least), least)
+
+    def copy(self) -> NeighbourGraph:
+        """A graph of its own with the same lists."""
+        twin = object.__new__(NeighbourGraph)
+        twin.__dict__.update(self.__dict__)
+        twin.neighbours, twin._values = self.neighbours.copy(), self._values.copy()
+        twin.derived = dict(self.derived)
+        return twin
+
+    def as_statistic(self) -> Statistic:
+        """As it is stored with a pool."""
+        return Statistic({"rows": self.neighbours, "values": self._values}, {"squared": self._squared})
+
+    @classmethod
+    def restored(cls, kept: Statistic, pool: Pool) -> NeighbourGraph:
+        """As it was stored; rows that have been erased are missing from it already."""
+        graph = cls(kept.arrays["rows"].shape[1])
+        graph.neighbours, graph._values = kept.arrays["rows"], kept.arrays["values"]
+        graph._squared = kept.facts["squared"]
+        graph._erasures = pool.erasures
+        return graph
+
+    def refresh(self, pool: Pool) -> NeighbourGraph:
+        """Take in the rows by which the pool has grown, and wipe those that were erased."""
+        first, total = len(self), len(pool)
+        if not graph_fits(pool):
+            raise InputError(
+                f"a neighbour graph of {total:,} rows is too large (the most is {MOST_ROWS:,}): use explore-commit"
+            )
+        self.wipe_erased(pool)
+        if first < total:
+            self.derived = {}
+            if _landmark_count(first) != _landmark_count(total):
+                # In other cells other rows meet: what is found must not depend on how the pool came to its size.
+                first = 0
+                self.neighbours, self._values = self.neighbours[:0], self._values[:0]
+            self.neighbours = longer(self.neighbours, np.full((total - first, self.count), -1, np.int32))
+            self._values = longer(self._values, np.full((total - first, self.count), np.inf))
+            compare, cells = _comparison(pool, self), _cells(pool)
+            self._compare(compare, [(rows[rows >= first], others) for rows, others in cells])
+            self._compare(compare, [(rows[rows < first], others[others >= first]) for rows, others in cells])
+        return self
+
+    def compare_with(self, pool: Pool, others: Rows) -> NeighbourGraph:
+        """Begin anew, with neighbours from some rows only."""
+        shape = (len(pool), self.count)
+        self.neighbours, self._values = np.full(shape, -1, np.int32), np.full(shape, np.inf)
+        self._erasures = pool.erasures
+        self._compare(_comparison(pool, self), [(np.flatnonzero(~pool.withdrawn), others)])
+        return self
+
+    def wipe_erased(self, pool: Pool) -> None:
+        """Forget rows that were erased since this was last looked at."""
+        if self._erasures != pool.erasures:
+            self._erasures = pool.erasures
+            self._wipe(np.flatnonzero(pool.withdrawn[: len(self)]))
+
+    def _wipe(self, gone: Rows) -> None:
+        self.derived = {}
+        self.neighbours[gone], self._values[gone] = -1, np.inf
+        erased = np.zeros(len(self) + 1, bool)
+        erased[gone] = True
+        self.neighbours[erased[self.neighbours]] = -1
+
+    def _compare(self, compare: Any, cells: Sequence[Cell]) -> None:
+        """Let rows look for neighbours among others. No row looks in two cells, so that threads do not meet."""
+        parts = [
+            (rows[start : start + _BLOCK_ROWS], others)
+            for rows, others in cells
+            for start in range(0, len(rows), _BLOCK_ROWS)
+            if len(others)
+        ]
+
+        def work(part: Cell) -> None:
+            rows, others = part
+            for start in range(0, len(others), _OTHER_ROWS):
+                compare(rows, others[start : start + _OTHER_ROWS])
+
+        for_each(work, parts)
+
+
+def _landmark_count(rows: int) -> int:
+    """How many cells a pool has, none where it is small; the same until it has doubled."""
+    return 0 if rows <= EXACT_ROWS else math.isqrt(1 << (rows.bit_length() - 1))
+
+
+def _cells(pool: Pool) -> list[Cell]:
+    """Rows, and among which others they look for their neighbours: all of them, unless the pool is large."""
+    there, count = np.flatnonzero(~pool.withdrawn), _landmark_count(len(pool))
+    if not count:
+        return [(there, there)]
+    # Rows that join later are no landmarks until the pool has doubled.
+    lots = np.random.Generator(np.random.Philox(key=1)).random(1 << (len(pool).bit_length() - 1))
+    landmarks = np.sort(np.argpartition(lots, count)[:count])
+    landmarks = landmarks[~pool.withdrawn[landmarks]]
+    found, _ = nearest_among(pool, there, landmarks, CELLS)
+    # A landmark is not its own neighbour, but it lies in its own cell.
+    at = np.searchsorted(there, landmarks)
+    found[at] = np.column_stack([landmarks, found[at, :-1]])
+    members = _grouped(there.repeat(found.shape[1]), found.ravel(), landmarks)
+    return list(zip(_grouped(there, found[:, 0], landmarks), members, strict=True))
+
+
+def _grouped(rows: Rows, keys: npt.NDArray[np.int32], groups: Rows) -> list[Rows]:
+    """The rows of each group, in ascending order."""
+    order = np.argsort(keys, kind="stable")
+    starts, stops = (np.searchsorted(keys, groups, side, order) for side in ("left", "right"))
+    return [rows[order[start:stop]] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+
+
+def nearest_among(
+    pool: Pool, rows: Rows, others: Rows, count: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """The nearest of some rows to each of some rows, itself left out, and how far they are.
+
+    Where there are fewer than ``count``, their numbers are -1 and they are infinitely far.
+
+    Examples
+    --------
+    >>> nearest_among(Pool([[0.0], [1.0], [3.0]]), np.array([0, 2]), np.array([1, 2]), 1)
+    (array([[1],
+           [1]], dtype=int32), array([[1.],
+           [2.]]))
+    """
+    graph = NeighbourGraph(count)
+    graph.neighbours, graph._values = np.full((len(pool), count), -1, np.int32), np.full((len(pool), count), np.inf)
+    graph._compare(_comparison(pool, graph), [(rows, others)])
+    return graph.neighbours[rows], graph.distances[rows]
+
+
+def graph_fits(pool: Pool) -> bool:
+    """Whether a pool is small enough for a graph."""
+    return len(pool) <= MOST_ROWS
+
+
+def graph_is_exact(pool: Pool) -> bool:
+    """Whether a pool is small enough for an exact graph."""
+    return len(pool) <= EXACT_ROWS
+
+
+def graph_recall(pool: Pool, rows: int = 200) -> float:
+    """The share of the nearest neighbours of some random rows that the pool's graph knows.
+
+    Examples
+    --------
+    >>> graph_recall(Pool([[0.0], [1.0], [3.0]]))
+    1.0
+    """
+    there = np.flatnonzero(~pool.withdrawn)
+    some = np.sort(np.random.default_rng(0).permutation(there)[:rows])
+    graph = shared_graph(pool)
+    exact, _ = nearest_among(pool, some, there, graph.count)
+    known = [np.isin(best[best >= 0], kept).mean() for best, kept in zip(exact, graph.neighbours[some], strict=True)]
+    return float(np.mean(known))
+
+
+def shared_graph(pool: Pool) -> NeighbourGraph:
+    """The graph of a pool, made at the first call and kept with the pool.
+
+    Examples
+    --------
+    >>> pool = Pool([[0.0], [1.0], [3.0]])
+    >>> shared_graph(pool) is shared_graph(pool)
+    True
+    """
+    with _LOCK:
+        graph = _kept(pool, _NAME)
+        if graph is None:
+            graph = pool.statistics[_NAME] = NeighbourGraph()
+        if len(graph) != len(pool):
+            graph.refresh(pool)
+            pool.keep_statistic(_NAME, graph.as_statistic())
+        graph.wipe_erased(pool)
+        return graph
+
+
+def local_scale(pool: Pool, place: int) -> npt.NDArray[np.float64]:
+    """How far the neighbour in some place (from 1) of every row is: the inverse of the local density.
+
+    In a pool that is too large for a graph it is the neighbour in a fixed random sample of the pool. That
+    is a coarser measure of the same thing, and made anew when the pool has grown.
+
+    Examples
+    --------
+    >>> local_scale(Pool([[0.0], [1.0], [3.0]]), 1)
+    array([1., 1., 2.])
+    """
+    if graph_fits(pool):
+        return shared_graph(pool).scale(place)
+    name = f"{_SAMPLED} {place}"
+    with _LOCK:
+        graph = _kept(pool, name)
+        if graph is None or len(graph) != len(pool):
+            order = np.random.Generator(np.random.Philox(key=0)).random(len(pool))
+            order[pool.withdrawn] = 2.0
+            sample = np.sort(np.argpartition(order, SAMPLE_ROWS)[:SAMPLE_ROWS])
+            graph = NeighbourGraph(place).compare_with(pool, sample[~pool.withdrawn[sample]])
+            pool.statistics[name] = graph
+            pool.keep_statistic(name, graph.as_statistic())
+        graph.wipe_erased(pool)
+        return graph.scale(place)
+
+
+def _kept(pool: Pool, name: str) -> NeighbourGraph | None:
+    """The graph that a pool has, or that was stored with it."""
+    if name not in pool.statistics and isinstance(pool, StoredPool) and name in pool.kept_statistics:
+        pool.statistics[name] = NeighbourGraph.restored(pool.kept_statistics[name], pool)
+    return pool.statistics.get(name)
+
+
+def _comparison(pool: Pool, graph: NeighbourGraph) -> Any:
+    """How rows of a pool are compared with others, by its kind."""
+    graph._squared = pool.kind != "bits"
+    if pool.kind == "dense":
+        return _dense(pool, graph)
+    if pool.kind == "sparse":
+        return _sparse(pool, graph)
+    if pool.kind == "bits":
+        return _bits(pool, graph)
+    raise InputError(f"a neighbour graph needs a pool on one machine, and this one is {pool.kind!r}")
+
+
+def _dense(pool: Pool, graph: NeighbourGraph) -> Any:
+    slack, plan = distance.slack_of(pool.dimensions), distance.summation_plan(pool.dimensions)
+    squares = np.empty(len(pool))
+    for start in range(0, len(pool), _OTHER_ROWS):
+        squares[start : start + _OTHER_ROWS] = distance.squares(pool.vectors[start : start + _OTHER_ROWS])
+
+    def compare(rows: Rows, others: Rows) -> None:
+        mine, theirs = pool.take(rows), pool.take(others)
+        kernel.settle_products(
+            mine, rows, squares[rows], theirs, others, squares[others], mine @ theirs.T,
+            slack, plan, graph._values, graph.neighbours,
+        )  # fmt: skip
+
+    return compare
+
+
+def _sparse(pool: Pool, graph: NeighbourGraph) -> Any:
+    def compare(rows: Rows, others: Rows) -> None:
+        # Summed in float64 in the order of the columns, whatever else is in the block.
+        mine, theirs = pool.take(rows).astype(np.float64), pool.take(others).astype(np.float64)
+        products = (mine @ theirs.T).toarray()
+        far = (mine**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1)[None] - 2.0 * products
+        kernel.settle_distances(rows, others, np.maximum(far, 0.0), graph._values, graph.neighbours)
+
+    return compare
+
+
+def _bits(pool: Pool, graph: NeighbourGraph) -> Any:
+    def compare(rows: Rows, others: Rows) -> None:
+        # Counts up to 2**24 are exact in float32.
+        mine, theirs = unpacked(pool, rows), unpacked(pool, others)
+        common = (mine @ theirs.T).astype(np.float64)
+        either = mine.sum(axis=1, dtype=np.float64)[:, None] + theirs.sum(axis=1, dtype=np.float64)[None] - common
+        far = 1.0 - np.divide(common, either, out=np.ones_like(common), where=either > 0)
+        kernel.settle_distances(rows, others, far, graph._values, graph.neighbours)
+
+    return compare

@@ -1,0 +1,1 @@
+"""The paper's experiments, and all that only they need."""

@@ -1,0 +1,119 @@
+"""What a worker of the grid does, wherever it runs: one cell after the other, with its data at hand."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from activecover.lab.datasets import DATASETS, Dataset, load_dataset
+from activecover.lab.grid._cells import Cell, Result
+from activecover.lab.grid._grid import Grid
+from activecover.lab.grid._protocol import Trial, prepare_trial, run_trial, trial_key
+from activecover.lab.grid._provenance import made_with
+from activecover.lab.networks import EmbeddingCache
+from activecover.metrics import recall_by_batch
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which cells to compute: every combination, or only some labels of some data sets."""
+
+    cells: tuple[Cell, ...]
+    seed: int = 0
+    data_dir: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+
+def fits(known: Sequence[float], deadline: float | None) -> bool:
+    """Whether a cell of this kind is likely to be done in time, by those before it."""
+    if deadline is None:
+        return True
+    return time.time() + (float(np.mean(known)) if known else 0.0) < deadline
+
+
+def one_thread() -> None:
+    """Keep this process to one thread, PyTorch's included."""
+    os.environ["ACTIVECOVER_THREADS"] = "1"
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        import torch
+    except ImportError:
+        return
+    # Sums are split by threads: with one thread an embedding is the same to the bit in every process.
+    torch.set_num_threads(1)
+
+
+class Desk:
+    """What a worker keeps at hand: the data set and the trial that it used last."""
+
+    def __init__(self, plan: Plan, cache: Path | None) -> None:
+        self._plan = plan
+        self._needed: Counter[tuple[str, int, str | None]] = Counter()
+        for cell in plan.cells:
+            self._needed[cell.dataset, cell.run, None] += 1
+            self._needed[cell.dataset, cell.run, cell.label] += 1
+        self._cache = cache
+        self._dataset: Dataset | None = None
+        self._trial: tuple[Any, Trial] | None = None
+
+    def compute(self, cell: Cell) -> Result:
+        """Compute a cell."""
+        trial = self._trial_of(cell)
+        started = time.perf_counter()
+        try:
+            trace = run_trial(trial, cell.label, cell.method)
+            curve, reason = tuple(recall_by_batch(trace).tolist()), trace.unavailable
+        except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as wrong:
+            # One cell that fails is a result too; the others go on.
+            curve, reason = (), f"{type(wrong).__name__}: {wrong}".splitlines()[0]
+        return Result(
+            cell, None if reason else curve, reason, time.perf_counter() - started, made_with(self._plan.seed)
+        )
+
+    def tidy(self, cell: Cell, grid: Grid) -> None:
+        """Drop an embedding once every cell that needs it is done."""
+        self.drop(cell, self.through(cell, grid))
+
+    def through(self, cell: Cell, grid: Grid) -> tuple[bool, bool]:
+        """Whether all cells of a cell's run are done, and whether those of its label are."""
+        # Cells of another plan may be among those counted: then the embedding is dropped a little early,
+        # and made again.
+        run, label = (
+            grid.count(cell.dataset, cell.run, label) >= self._needed[cell.dataset, cell.run, label]
+            for label in (None, cell.label)
+        )
+        return run, label
+
+    def drop(self, cell: Cell, through: tuple[bool, bool]) -> None:
+        """Drop the embedding of a cell, if nothing needs it any more (as :meth:`through` says)."""
+        if self._cache is None or not any(through):
+            return
+        dataset = self._dataset_of(cell)
+        if through[0 if dataset.shared else 1]:
+            recipe = DATASETS.build(dataset.name).recipe
+            key = trial_key(dataset, recipe, cell.label, cell.run, self._plan.seed)
+            EmbeddingCache(self._cache).drop(key)
+
+    def _trial_of(self, cell: Cell) -> Trial:
+        dataset = self._dataset_of(cell)
+        key = (cell.dataset, cell.run, "" if dataset.shared else cell.label)
+        if self._trial is None or self._trial[0] != key:
+            self._trial = None  # the old vectors go before the new ones come
+            trial = prepare_trial(dataset, cell.label, cell.run, seed=self._plan.seed, cache=self._cache)
+            self._trial = (key, trial)
+        return self._trial[1]
+
+    def _dataset_of(self, cell: Cell) -> Dataset:
+        if self._dataset is None or self._dataset.name != cell.dataset:
+            self._dataset, self._trial = None, None
+            self._dataset = load_dataset(cell.dataset, self._plan.data_dir)
+        return self._dataset

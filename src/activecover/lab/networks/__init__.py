@@ -1,0 +1,7 @@
+"""Making vectors: small networks trained on the first sample, whose last hidden layer is the embedding."""
+
+from activecover.lab.networks._cache import EmbeddingCache
+from activecover.lab.networks._dense import DenseNetwork
+from activecover.lab.networks._networks import NETWORKS, Network
+
+__all__ = ["NETWORKS", "DenseNetwork", "EmbeddingCache", "Network"]
