@@ -23,7 +23,7 @@ from activecover.learners import Auto
 from activecover.learners._auto import DENSE, SPARSE
 from activecover.metrics import recall_by_batch
 from activecover.parallel import one_blas_thread
-from activecover.simulate import batch_size, cover
+from activecover.simulate import batch_size, simulate_one
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "ablation.csv.gz"
 COLUMNS = ("task", "without", "run", "value")
@@ -70,7 +70,7 @@ def on_letters(results: Results, labels: list[str], runs: int) -> None:
             batch = batch_size(trial.recipe.percent, len(dataset) - SAMPLE)
             learner = Auto(explore=trial.sample.tolist(), rules=rules)
             truth = dataset.positive(label)
-            trace = cover(
+            trace = simulate_one(
                 trial.pool, truth, learner, batch=batch, batches=trial.recipe.batches, seed=trial.seed, run=run
             )
             results.add((f"letters {label}", gone, run), float(np.mean(recall_by_batch(trace))))
@@ -84,7 +84,7 @@ def on_pools(results: Results, folder: Path, names: list[str], starts: int) -> N
             for gone, rules in portfolios(pool.kind):
                 if (name, gone, number) not in results.lines:
                     learner = Auto(explore=pools.start(truth, number), rules=rules)
-                    trace = cover(pool, truth, learner, batch=1, seed=number, run=number)
+                    trace = simulate_one(pool, truth, learner, batch=1, seed=number, run=number)
                     place = np.flatnonzero(trace.positive)[needed]
                     results.add((name, gone, number), float(place - 1))
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import pairwise_distances_argmin_min
 
-from activecover import ExploreCommit, Pool, cover
+from activecover import ExploreCommit, Pool, simulate_one
 
 BATCHES = 20
 SAMPLE = 100
@@ -62,10 +62,10 @@ def main() -> int:
     pool = Pool(points)
     # Our code is compiled before the clock starts, as scikit-learn's is: two batches on a pool of this size
     # (a small one is served by another frontier).
-    cover(Pool(points), positive, ExploreCommit(explore=sample.tolist()), batch=batch, budget=SAMPLE + 2 * batch)
+    simulate_one(Pool(points), positive, ExploreCommit(explore=sample.tolist()), batch=batch, budget=SAMPLE + 2 * batch)
 
     started = time.perf_counter()
-    trace = cover(pool, positive, ExploreCommit(explore=sample.tolist()), batch=batch, to_the_end=True)
+    trace = simulate_one(pool, positive, ExploreCommit(explore=sample.tolist()), batch=batch, to_the_end=True)
     ours = time.perf_counter() - started
     started = time.perf_counter()
     order = plain_loop(pool.vectors.astype(np.float64), positive, sample, batch)

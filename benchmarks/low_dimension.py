@@ -16,7 +16,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from activecover import ExploreCommit, Pool, cover
+from activecover import ExploreCommit, Pool, simulate_one
 
 Scene = tuple[Pool, npt.NDArray[np.bool_]]
 
@@ -37,7 +37,7 @@ def same_order(steps: int) -> bool:
         pool, positive = scene(20_000, dimensions, duplicates=True)
         sample = np.random.default_rng(0).permutation(len(pool))[:100].tolist()
         orders = [
-            cover(pool, positive, ExploreCommit(sample, name), batch=1, budget=steps).rows.tolist()
+            simulate_one(pool, positive, ExploreCommit(sample, name), batch=1, budget=steps).rows.tolist()
             for name in ("tree", "exact")
         ]
         agree.append(orders[0] == orders[1])
@@ -50,10 +50,10 @@ def same_order(steps: int) -> bool:
 def timed(rows: int, name: str, steps: int | None = None) -> tuple[float, int]:
     """Seconds and steps of a run, compiled code loaded beforehand."""
     small, truth = scene(500, 2)
-    cover(small, truth, ExploreCommit(10, name), batch=1, budget=60)
+    simulate_one(small, truth, ExploreCommit(10, name), batch=1, budget=60)
     pool, positive = scene(rows, 2)
     started = time.perf_counter()
-    trace = cover(pool, positive, ExploreCommit(10, name), batch=1, budget=steps)
+    trace = simulate_one(pool, positive, ExploreCommit(10, name), batch=1, budget=steps)
     return time.perf_counter() - started, len(trace)
 
 

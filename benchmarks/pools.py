@@ -26,7 +26,7 @@ from activecover.intake import make_pool, read_table
 from activecover.learners import LEARNERS, make_learner
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool, as_positive
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "pools.csv.gz"
 COLUMNS = ("pool", "rows", "learner", "start", "found_after", "seconds")
@@ -108,7 +108,7 @@ def start(truth: npt.NDArray[np.bool_], number: int) -> list[int]:
 def found_after(pool: Pool, truth: npt.NDArray[np.bool_], learner: str, number: int) -> list[int]:
     """After how many labels each positive was found, the two of the start not counted."""
     ready = make_learner(learner, explore=start(truth, number))
-    trace = cover(pool, truth, ready, batch=1, seed=number, run=number, name=learner)
+    trace = simulate_one(pool, truth, ready, batch=1, seed=number, run=number, name=learner)
     return [int(place) - 1 for place in np.flatnonzero(trace.positive)[1:]]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from activecover import Campaign, ExploreCommit, InputError, Pool, StoreError
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.store import JsonlLog, MemoryLog
 
 
@@ -43,7 +43,7 @@ def test_a_campaign_asks_in_the_order_of_the_simulation(learner, batch):
         asked = drive(campaign, positive, batch)
     from activecover.learners import make_learner
 
-    trace = cover(pool, positive, make_learner(learner, explore=14), batch=batch, seed=3, to_the_end=True)
+    trace = simulate_one(pool, positive, make_learner(learner, explore=14), batch=batch, seed=3, to_the_end=True)
     assert asked == [pool.id(row) for row in trace.rows]
     assert campaign.status().stopped == "every item is labelled"
     assert campaign.trace().rows.tolist() == trace.rows.tolist()

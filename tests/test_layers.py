@@ -46,7 +46,7 @@ def test_every_public_name_is_there_and_no_other() -> None:
         "from activecover import *\n"
         "assert all(getattr(activecover, name) is globals()[name] for name in activecover.__all__)\n"
         "assert set(activecover.__all__) <= set(dir(activecover))\n"
-        "assert callable(simulate) and activecover.learners.LEARNERS is LEARNERS\n"
+        "assert callable(simulate) and activecover.learners.Auto is Auto\n"
         "assert not hasattr(activecover, 'no_such_name')\n"
     )
     done = run(code)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from activecover import InputError, Pool, metrics
 from activecover.learners import ExploreCommit, Offline
 from activecover.metrics import Score
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.trace import Trace
 
 
@@ -43,11 +43,11 @@ def test_excess_query_cost_of_a_worked_example():
     """
     pool = Pool(np.array([[0.0], [1.0], [2.0], [4.0], [2.6], [-1.2], [10.0]]))
     positive = np.array([1, 1, 1, 1, 0, 0, 0], bool)
-    committed = cover(pool, positive, ExploreCommit(explore=[0]))
+    committed = simulate_one(pool, positive, ExploreCommit(explore=[0]))
     assert committed.rows.tolist() == [0, 1, 2, 4, 5, 3]
     assert metrics.query_cost(committed) == 6
     assert metrics.excess_query_cost(committed, optimal=5) == 1
-    offline = cover(pool, positive, Offline(explore=[0]))
+    offline = simulate_one(pool, positive, Offline(explore=[0]))
     assert offline.rows.tolist() == [0, 1, 5, 2, 4, 3]
     assert metrics.excess_query_cost(offline) == 2
 

@@ -73,8 +73,8 @@ def test_where_no_cache_can_be_written_code_is_compiled_all_the_same(tmp_path):
         "import numba\n"
         "def refuse(*arguments, **named): raise RuntimeError('no locator available')\n"
         "numba.core.dispatcher.Dispatcher.enable_caching = refuse\n"
-        "import numpy as np\nfrom activecover import ExploreCommit, Pool, cover\n"
-        "print(cover(Pool(np.arange(9.0)[:, None]), np.arange(9) < 3, ExploreCommit([0], 'exact')).found)\n"
+        "import numpy as np\nfrom activecover import ExploreCommit, Pool, simulate_one\n"
+        "print(simulate_one(Pool(np.arange(9.0)[:, None]), np.arange(9) < 3, ExploreCommit([0], 'exact')).found)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],

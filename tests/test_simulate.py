@@ -5,7 +5,7 @@ import pytest
 
 from activecover import ExploreCommit, InputError, Pool, simulate
 from activecover.metrics import auc
-from activecover.simulate import batch_size, cover
+from activecover.simulate import batch_size, simulate_one
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_runs_differ_and_repeat(blobs):
 
 def test_batches_know_only_what_was_told_before(blobs):
     pool, positive = blobs
-    trace = cover(pool, positive, ExploreCommit(explore=20), batch=50, seed=0)
+    trace = simulate_one(pool, positive, ExploreCommit(explore=20), batch=50, seed=0)
     assert (np.bincount(trace.batch)[1:-1] == 50).all()
     assert trace.batches == -(-(2000 - (trace.batch == 0).sum()) // 50)
 

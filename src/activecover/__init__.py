@@ -11,59 +11,80 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from activecover.campaign import Campaign, Item, Status
-    from activecover.errors import ActiveCoverError, InputError, MissingExtra, NotAvailable, StoreError
-    from activecover.learners import LEARNERS, ExploreCommit, Learner, Offline, OneClass, Optimal, Passive, make_learner
-    from activecover.pool import Pool, load_pool
-    from activecover.simulate import Simulation, cover, simulate
+    from activecover.campaign import Campaign, Certificate, Item, Status, certify
+    from activecover.errors import ActiveCoverError, InputError, MissingExtraError, ModelUnavailableError, StoreError
+    from activecover.learners import Auto, ExploreCommit, Learner, Offline, make_learner
+    from activecover.pool import Duplicates, Pool, load_pool
+    from activecover.simulate import Simulation, simulate, simulate_one
+    from activecover.stopping import (
+        Budget,
+        ConfidenceSequence,
+        ControlQuantile,
+        TargetMethod,
+        TwoPhase,
+        WeightedBetting,
+    )
     from activecover.trace import Trace
+    from activecover.web import Client
+    from activecover.workspace import Workspace
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "LEARNERS",
     "ActiveCoverError",
+    "Auto",
+    "Budget",
     "Campaign",
+    "Certificate",
+    "Client",
+    "ConfidenceSequence",
+    "ControlQuantile",
+    "Duplicates",
     "ExploreCommit",
     "InputError",
     "Item",
     "Learner",
-    "MissingExtra",
-    "NotAvailable",
+    "MissingExtraError",
+    "ModelUnavailableError",
     "Offline",
-    "OneClass",
-    "Optimal",
-    "Passive",
     "Pool",
     "Simulation",
     "Status",
     "StoreError",
+    "TargetMethod",
     "Trace",
-    "cover",
+    "TwoPhase",
+    "WeightedBetting",
+    "Workspace",
+    "certify",
     "load_pool",
     "make_learner",
     "simulate",
+    "simulate_one",
 ]
 
-#: Which module each name comes from. They are imported when first used: the command must be able to answer Ctrl-C
-#: before NumPy, SciPy and Numba are there, which takes a second.
+#: The module of each public name. Modules are imported on first use, because importing NumPy, SciPy and Numba takes
+#: a second, and the command must be able to answer Ctrl-C before then.
 _MODULES = {
-    "campaign": ("Campaign", "Item", "Status"),
-    "errors": ("ActiveCoverError", "InputError", "MissingExtra", "NotAvailable", "StoreError"),
-    "learners": (
-        "LEARNERS", "ExploreCommit", "Learner", "Offline", "OneClass", "Optimal", "Passive", "make_learner",
+    "campaign": ("Campaign", "Certificate", "Item", "Status", "certify"),
+    "errors": ("ActiveCoverError", "InputError", "MissingExtraError", "ModelUnavailableError", "StoreError"),
+    "learners": ("Auto", "ExploreCommit", "Learner", "Offline", "make_learner"),
+    "pool": ("Duplicates", "Pool", "load_pool"),
+    "simulate": ("Simulation", "simulate", "simulate_one"),
+    "stopping": (
+        "Budget", "ConfidenceSequence", "ControlQuantile", "TargetMethod", "TwoPhase", "WeightedBetting",
     ),
-    "pool": ("Pool", "load_pool"),
-    "simulate": ("Simulation", "cover", "simulate"),
     "trace": ("Trace",),
+    "web": ("Client",),
+    "workspace": ("Workspace",),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULE_OF:
         value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         globals()[name] = value
@@ -79,9 +100,9 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """The package itself: its ``simulate`` is the function, also after the module of that name has been imported."""
+    """The package itself; ``simulate`` stays the function even after the module of that name has been imported."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if not (name in _MODULE_OF and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 

@@ -8,8 +8,8 @@ __all__ = [
     "ActiveCoverError",
     "ArchiveError",
     "InputError",
-    "MissingExtra",
-    "NotAvailable",
+    "MissingExtraError",
+    "ModelUnavailableError",
     "StoreError",
     "check_count",
 ]
@@ -34,11 +34,11 @@ class ArchiveError(InputError, StoreError):
     """An archive is damaged, was changed, or was made to do harm: nothing of it was kept."""
 
 
-class MissingExtra(ActiveCoverError, ImportError):
+class MissingExtraError(ActiveCoverError, ImportError):
     """An optional dependency is needed and not installed."""
 
 
-class NotAvailable(ActiveCoverError):
+class ModelUnavailableError(ActiveCoverError):
     """A model cannot be fitted to what is known so far (too few positives, a singular covariance)."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from activecover.errors import MissingExtra
+from activecover.errors import MissingExtraError
 
 
 def require(module: str, *, extra: str, purpose: str) -> Any:
@@ -17,10 +17,10 @@ def require(module: str, *, extra: str, purpose: str) -> Any:
     '[1]'
     >>> require("no_such_module", extra="plot", purpose="pictures")
     Traceback (most recent call last):
-    activecover.errors.MissingExtra: pictures need no_such_module: pip install 'activecover[plot]'
+    activecover.errors.MissingExtraError: pictures need no_such_module: pip install 'activecover[plot]'
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
         top = module.partition(".")[0]
-        raise MissingExtra(f"{purpose} need {top}: pip install 'activecover[{extra}]'") from missing
+        raise MissingExtraError(f"{purpose} need {top}: pip install 'activecover[{extra}]'") from missing

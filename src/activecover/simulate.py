@@ -20,7 +20,7 @@ from activecover.trace import Trace
 Watcher = Callable[[int, int, int], None]
 
 
-def cover(
+def simulate_one(
     pool: Pool,
     positive: npt.ArrayLike,
     learner: Learner,
@@ -173,7 +173,7 @@ def simulate(
     strata : array, optional
         Draw the first sample in proportion to these classes.
     batches, budget, outside, to_the_end, watch
-        As in :func:`cover`.
+        As in :func:`simulate_one`.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def simulate(
     for run in range(runs):
         ready = _prepare(learner, truth, explore, strata, seed + run)
         first = ready.explore if isinstance(ready.explore, int | np.integer) else len(ready.explore)
-        trace = cover(
+        trace = simulate_one(
             pool, truth, ready, batch=batch_size(batch, len(pool) - min(first, len(pool))), batches=batches,
             budget=budget, seed=seed + run, run=run, name=name, outside=outside, to_the_end=to_the_end, watch=watch,
         )  # fmt: skip

@@ -10,14 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from activecover import metrics
-from activecover.errors import InputError, MissingExtra
+from activecover.errors import InputError, MissingExtraError
 from activecover.frontier import ExactFrontier, FaissFrontier, choose_frontier, compare_orders, measure_recall
 from activecover.frontier import _faiss as module
 from activecover.lab.datasets import load_dataset
 from activecover.lab.grid import prepare_trial
 from activecover.learners import ExploreCommit, Offline
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.testing import check_frontier, check_learner
 
 try:
@@ -287,7 +287,7 @@ def test_an_index_that_does_not_fit(pool, tmp_path):
 
 def test_a_missing_extra_is_one_line(pool, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'activecover\[faiss\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'activecover\[faiss\]'"):
         choose_frontier(pool, "faiss-hnsw")
 
 
@@ -318,7 +318,8 @@ def test_measured_recall_sees_a_poor_index(pool, index, monkeypatch):
 def aucs(pool: Pool, positive: np.ndarray, sample: list[int], percent: float = 0.05) -> tuple[float, float]:
     batch = round(percent * (len(pool) - len(sample)))
     exact, ours = (
-        metrics.auc(cover(pool, positive, ExploreCommit(sample, name), batch=batch)) for name in ("exact", "faiss-hnsw")
+        metrics.auc(simulate_one(pool, positive, ExploreCommit(sample, name), batch=batch))
+        for name in ("exact", "faiss-hnsw")
     )
     return exact, ours
 

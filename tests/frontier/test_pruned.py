@@ -6,7 +6,7 @@ import pytest
 from activecover.frontier import ExactFrontier, PrunedFrontier, _pruned
 from activecover.learners import ExploreCommit
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.testing import check_frontier, check_learner
 
 
@@ -74,7 +74,7 @@ def test_same_order_as_the_reference(dimensions, offset, threads, monkeypatch):
     points[::9] = points[1::9][: len(points[::9])]
     pool = Pool(points + offset)
     orders = [
-        cover(pool, classes == 0, ExploreCommit(20, name), batch=1, budget=700).rows.tolist()
+        simulate_one(pool, classes == 0, ExploreCommit(20, name), batch=1, budget=700).rows.tolist()
         for name in ("pruned", "exact")
     ]
     assert orders[0] == orders[1]

@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from activecover import Campaign, ExploreCommit, Offline, OneClass, Pool, cover, load_pool
-from activecover.errors import ActiveCoverError, InputError, MissingExtra
+from activecover import Campaign, ExploreCommit, Offline, Pool, load_pool, simulate_one
+from activecover.errors import ActiveCoverError, InputError, MissingExtraError
 from activecover.frontier import ExactFrontier, choose_frontier
 from activecover.frontier.ray import RayFrontier, ShardedPool, _actors, _pool, connect, disconnect
+from activecover.learners import OneClass
 from activecover.testing import check_frontier, random_pool
 
 pytest.importorskip("ray", reason="ray is not installed: it comes with activecover[ray]")
@@ -234,7 +235,7 @@ def test_a_step_is_one_call_to_every_shard(tmp_path, local_ray, monkeypatch):
     plain = pool.shards.call
     monkeypatch.setattr(pool.shards, "call", lambda method, arguments: calls.append(method) or plain(method, arguments))
     truth = points[:, 0] > 0.8
-    trace = cover(pool, truth, ExploreCommit(10), batch=1)
+    trace = simulate_one(pool, truth, ExploreCommit(10), batch=1)
     steps = int((~trace.explored).sum())
     assert calls.count("step") == steps
     # Only the positives of the first sample were never proposed by a shard.
@@ -277,7 +278,7 @@ def test_a_pool_in_shards_says_what_it_cannot_do(tmp_path, local_ray):
     approximate = ShardedPool(tmp_path / "x.npy", shards=2, backend="faiss-ivf")
     frontier = RayFrontier(approximate)
     frontier.add([0], approximate.take([0]))
-    with pytest.raises((InputError, MissingExtra), match=r"approximate|faiss"):
+    with pytest.raises((InputError, MissingExtraError), match=r"approximate|faiss"):
         frontier.nearest(1)
 
 
@@ -432,7 +433,7 @@ def kill_a_shard(pool, random):
 )
 def test_order_of_one_process_though_shards_are_killed(cluster, tmp_path, rows, dimensions, budget, batch, kills):
     points, positive = scene(tmp_path, rows, dimensions)
-    expected = cover(Pool(points), positive, ExploreCommit(200), batch=batch, budget=budget)
+    expected = simulate_one(Pool(points), positive, ExploreCommit(200), batch=batch, budget=budget)
     random = np.random.default_rng(5)
     told = np.flatnonzero(np.diff(expected.batch))[:-1] + 1  # how many labels there are after each batch
     moments = set(random.choice(told, kills, replace=False).tolist())
@@ -442,7 +443,7 @@ def test_order_of_one_process_though_shards_are_killed(cluster, tmp_path, rows, 
             if asked in moments:
                 kill_a_shard(pool, random)
 
-        trace = cover(pool, positive, ExploreCommit(200, "ray"), batch=batch, budget=budget, watch=watch)
+        trace = simulate_one(pool, positive, ExploreCommit(200, "ray"), batch=batch, budget=budget, watch=watch)
         assert trace.rows.tolist() == expected.rows.tolist()
         assert len(set(trace.rows.tolist())) == len(trace)
         assert pool.shards.replaced == kills
@@ -509,7 +510,7 @@ NODE_LEAVES = """
     import numpy as np
     import ray
     from ray.cluster_utils import Cluster
-    from activecover import ExploreCommit, Pool, cover
+    from activecover import ExploreCommit, Pool, simulate_one
     from activecover.frontier.ray import ShardedPool, connect
 
     folder = sys.argv[1]
@@ -535,7 +536,7 @@ NODE_LEAVES = """
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(process_of[shard], signal.SIGKILL)
 
-    trace = cover(pool, positive, ExploreCommit(100), batch=1, budget=400, watch=watch)
+    trace = simulate_one(pool, positive, ExploreCommit(100), batch=1, budget=400, watch=watch)
     later = pool.shards.call("node", everyone).values()
     with open(f"{folder}/answer.json", "w") as file:
         json.dump([trace.rows.tolist(), pool.shards.replaced, [leaving.node_id in there for there in (places, later)]], file)
@@ -560,7 +561,7 @@ def test_a_node_that_leaves_changes_nothing(tmp_path):
         rows, replaced, there = json.loads((folder / "answer.json").read_text())
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    expected = cover(Pool(points), positive, ExploreCommit(100), batch=1, budget=400)
+    expected = simulate_one(Pool(points), positive, ExploreCommit(100), batch=1, budget=400)
     assert rows == expected.rows.tolist()
     assert there == [True, False]
     assert replaced >= 1
@@ -570,7 +571,9 @@ def test_a_node_that_leaves_changes_nothing(tmp_path):
 def test_learners_in_batches_agree_with_one_process(local_ray, tmp_path, learner):
     points, positive = scene(tmp_path, 3_000, 7)
     pool = ShardedPool(tmp_path / "x.npy", shards=5)
-    runs = [cover(p, positive, learner(50), batch=90, to_the_end=True).rows.tolist() for p in (Pool(points), pool)]
+    runs = [
+        simulate_one(p, positive, learner(50), batch=90, to_the_end=True).rows.tolist() for p in (Pool(points), pool)
+    ]
     assert runs[0] == runs[1]
 
 
@@ -605,7 +608,7 @@ def test_what_stands_in_the_way_is_said_in_one_line():
     assert absent.startswith("InputError Ray cluster '127.0.0.1:9': nobody answers there")
     assert absent_too == absent
     assert "write host:port" in unclear
-    assert missing.startswith("MissingExtra")
+    assert missing.startswith("MissingExtraError")
     assert missing.endswith("pip install 'activecover[ray]'")
 
 

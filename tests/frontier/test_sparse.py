@@ -10,7 +10,7 @@ from activecover.errors import InputError
 from activecover.frontier import ExactFrontier, SparseFrontier, _sparse_kernel, choose_frontier
 from activecover.learners import ExploreCommit
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.testing import BruteForce, check_frontier, random_sparse_pool
 
 
@@ -147,7 +147,7 @@ def test_a_run_is_that_of_the_dense_pool():
     matrix = text_like(random, 600, 40, most=8)
     truth = matrix[:, [2]].toarray().ravel() > 0
     orders = [
-        cover(pool, truth, ExploreCommit(10), batch=batch).rows.tolist()
+        simulate_one(pool, truth, ExploreCommit(10), batch=batch).rows.tolist()
         for batch in (1, 7)
         for pool in (Pool(matrix), Pool(matrix.toarray()))
     ]

@@ -11,7 +11,7 @@ from activecover.errors import InputError
 from activecover.frontier import ExactFrontier, TreeFrontier, choose_frontier
 from activecover.learners import ExploreCommit, Offline
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.testing import check_frontier, check_learner
 
 
@@ -45,7 +45,7 @@ def clouds(draw):
 def test_same_order_as_the_reference(cloud, batch):
     pool, positive, sample = cloud
     orders = [
-        cover(pool, positive, ExploreCommit(sample, name), batch=batch, to_the_end=True).rows.tolist()
+        simulate_one(pool, positive, ExploreCommit(sample, name), batch=batch, to_the_end=True).rows.tolist()
         for name in ("tree", "exact")
     ]
     assert orders[0] == orders[1]
@@ -59,7 +59,7 @@ def test_a_run_followed_at_once_is_the_run_step_by_step(cloud):
     frontier.retire([0])
     frontier.add([0], pool.vectors[:1])
     order = frontier.follow(positive, int(positive.sum()) - 1)
-    trace = cover(pool, positive, ExploreCommit([0], "exact"), batch=1)
+    trace = simulate_one(pool, positive, ExploreCommit([0], "exact"), batch=1)
     assert [0, *order.tolist()] == trace.rows.tolist()
     # And it can be gone on with.
     left = set(range(len(pool))) - set(trace.rows.tolist())

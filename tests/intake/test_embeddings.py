@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from activecover.errors import InputError, MissingExtra
+from activecover.errors import InputError, MissingExtraError
 from activecover.intake import (
     EMBEDDINGS,
     Embedding,
@@ -287,7 +287,7 @@ def test_molecules_that_cannot_be_read_are_named_by_row() -> None:
 )
 def test_missing_extras(monkeypatch: pytest.MonkeyPatch, module: str, embedding: Embedding, message: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtra, match=message):
+    with pytest.raises(MissingExtraError, match=message):
         embedding.fit(example())
 
 

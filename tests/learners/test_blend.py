@@ -14,7 +14,7 @@ from activecover.learners._blend import NEAREST, SHRINKAGE, TOPIC_WEIGHT, even
 from activecover.learners._classifier import BalancedRidge
 from activecover.learners._topics import shared_topics
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 
 SEEDS = st.integers(0, 10**6)
 LEARNERS = [Blend, Auto]
@@ -172,4 +172,4 @@ def test_pools_too_large_for_topics_do_without(monkeypatch):
     vectors, truth = words(10)
     pool = Pool(vectors, metric="cosine")
     assert shared_topics(pool) is None
-    assert cover(pool, truth, Blend(explore=10), batch=5).found == truth.sum()
+    assert simulate_one(pool, truth, Blend(explore=10), batch=5).found == truth.sum()

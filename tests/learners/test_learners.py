@@ -34,7 +34,7 @@ from activecover.learners import (
     stratified_sample,
 )
 from activecover.pool import Pool
-from activecover.simulate import cover, simulate
+from activecover.simulate import simulate, simulate_one
 from activecover.testing import check_learner
 
 SMALL = {
@@ -99,8 +99,8 @@ def test_codes_and_versions_name_the_same_learner():
 def test_offline_looks_at_the_sample_only_and_explore_commit_at_all():
     pool = Pool(np.array([[0.0], [1.0], [2.1], [-1.5], [3.3]]))
     positive = np.array([True, True, True, False, True])
-    offline = cover(pool, positive, Offline(explore=[0]), to_the_end=True)
-    committed = cover(pool, positive, ExploreCommit(explore=[0]), to_the_end=True)
+    offline = simulate_one(pool, positive, Offline(explore=[0]), to_the_end=True)
+    committed = simulate_one(pool, positive, ExploreCommit(explore=[0]), to_the_end=True)
     assert offline.rows.tolist() == [0, 1, 3, 2, 4]
     assert committed.rows.tolist() == [0, 1, 2, 4, 3]
 
@@ -108,7 +108,7 @@ def test_offline_looks_at_the_sample_only_and_explore_commit_at_all():
 def test_exploration_goes_on_until_a_positive_is_found():
     pool = Pool(np.arange(200.0)[:, None])
     positive = np.arange(200) == 77
-    trace = cover(pool, positive, ExploreCommit(explore=5), seed=1)
+    trace = simulate_one(pool, positive, ExploreCommit(explore=5), seed=1)
     assert trace.found == 1
     assert trace.explored.all()
     order = Exploration(5, 1).begin(200).order()
@@ -116,7 +116,9 @@ def test_exploration_goes_on_until_a_positive_is_found():
 
 
 def test_the_budget_ends_an_exploration_that_finds_nothing():
-    trace = cover(Pool(np.arange(200.0)[:, None]), np.arange(200) == 77, ExploreCommit(explore=5), budget=20, seed=1)
+    trace = simulate_one(
+        Pool(np.arange(200.0)[:, None]), np.arange(200) == 77, ExploreCommit(explore=5), budget=20, seed=1
+    )
     assert len(trace) == 20
     assert trace.found == 0
 
@@ -176,7 +178,7 @@ def test_a_detector_that_cannot_be_fitted_is_reported():
         def fit(self, X, y=None):
             raise ValueError("singular\nmatrix")
 
-    trace = cover(Pool(np.eye(8)), np.arange(8) < 4, OneClass(Stubborn(), None, True, [0, 1, 5]))
+    trace = simulate_one(Pool(np.eye(8)), np.arange(8) < 4, OneClass(Stubborn(), None, True, [0, 1, 5]))
     assert trace.unavailable == "Stubborn cannot be fitted to 2 positive(s): singular"
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from activecover.learners import ExploreCommit
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 
 
 def brute_force_order(vectors, positive, sample, batch):
@@ -49,7 +49,7 @@ def test_explore_commit_asks_in_brute_force_order(scene, batch):
     pool = Pool(points, metric=metric)
     for size in (1, batch):
         expected = brute_force_order(pool.vectors, positive, sample, size)
-        trace = cover(pool, positive, ExploreCommit(explore=sample), batch=size, to_the_end=True)
+        trace = simulate_one(pool, positive, ExploreCommit(explore=sample), batch=size, to_the_end=True)
         assert trace.rows.tolist() == expected
 
 
@@ -60,7 +60,7 @@ def test_on_letters_one_at_a_time_for_five_hundred_steps():
     letters = load_letters()
     pool, positive = Pool(letters.inputs), letters.positive("A")
     sample = np.random.default_rng(0).permutation(20_000)[:100].tolist()
-    trace = cover(pool, positive, ExploreCommit(explore=sample), batch=1, budget=600)
+    trace = simulate_one(pool, positive, ExploreCommit(explore=sample), batch=1, budget=600)
     points = letters.inputs.astype(np.float64)
     distance, closed = np.full(len(points), np.inf), np.zeros(len(points), bool)
     for place, row in enumerate(trace.rows):

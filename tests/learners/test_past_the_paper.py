@@ -32,7 +32,7 @@ from activecover.learners import _auto as portfolio
 from activecover.learners import _survey as survey
 from activecover.learners._ground import balanced_ground
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.testing import check_learner
 
 SEEDS = st.integers(0, 10**6)
@@ -367,7 +367,7 @@ def test_linear_finds_a_half_space():
     random = np.random.default_rng(5)
     points = random.normal(size=(400, 5))
     truth = points @ [1, -1, 0.5, 0, 0] > 1.2
-    trace = cover(Pool(points), truth, Linear(explore=60), batch=5)
+    trace = simulate_one(Pool(points), truth, Linear(explore=60), batch=5)
     assert trace.found == truth.sum()
     assert len(trace.rows) < 60 + 2.5 * truth.sum()
 
@@ -415,7 +415,7 @@ def test_sparse_pools_and_pools_of_bits(rule):
     bits[:, 39] = 1
     truth = np.arange(90) < 20
     for pool in (Pool(sparse.csr_array(bits.astype(float)), metric="cosine"), Pool(bits, metric="jaccard")):
-        trace = cover(pool, truth, rule(explore=15), batch=3)
+        trace = simulate_one(pool, truth, rule(explore=15), batch=3)
         assert trace.found == 20
         assert len(trace.rows) < 90
 
@@ -552,7 +552,7 @@ def test_auto_thinks_ahead(clumps, positives_only):
 
 def test_auto_finds_all_and_keeps_a_share_for_chance(clumps):
     points, truth = clumps
-    trace = cover(Pool(points), truth, Auto(explore=20), batch=10)
+    trace = simulate_one(Pool(points), truth, Auto(explore=20), batch=10)
     assert trace.found == truth.sum()
     learner = Auto(explore=0).begin(Pool(points))
     learner.tell(Labels.of([0], [int(np.flatnonzero(truth)[0])], [True], True))

@@ -19,7 +19,7 @@ from activecover.cli import main
 from activecover.errors import InputError
 from activecover.learners import OneClass, make_learner
 from activecover.pool import PackedBits, Pool, bits_set, load_pool
-from activecover.simulate import cover, simulate
+from activecover.simulate import simulate, simulate_one
 from activecover.testing import random_bit_pool, random_sparse_pool
 
 ROWS = np.array([[0.0, 2, 0, 1], [3, 0, 0, 0], [0, 2, 0, 1], [0, 0, 5, 5]])
@@ -405,7 +405,7 @@ def test_a_run_from_outside_seeds_and_one_row_at_a_time_is_the_definition(kind: 
 
     pool, truth, given_rows = task(kind, 120)
     outside = pool.encode(given_rows[np.flatnonzero(truth)[:1]])
-    trace = cover(pool, truth, make_learner("explore-commit", explore=0), outside=outside, batch=1)
+    trace = simulate_one(pool, truth, make_learner("explore-commit", explore=0), outside=outside, batch=1)
     model = BruteForce(pool)
     model.add([-1], outside)
     for row in trace.rows.tolist():

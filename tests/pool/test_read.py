@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from activecover.errors import InputError, MissingExtra
+from activecover.errors import InputError, MissingExtraError
 from activecover.pool import Pool, as_positive, load_pool, read_array, read_vectors
 
 IDS = ["a", "b", "c", "d"]
@@ -234,7 +234,7 @@ def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = write(tmp_path / "p.parquet")
     for module in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtra, match=r"Parquet files need pyarrow: pip install 'activecover\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"Parquet files need pyarrow: pip install 'activecover\[parquet\]'"):
         load_pool(path)
 
 

@@ -143,7 +143,7 @@ def test_what_is_wrong_is_said_in_the_same_words(begin, call, message):
 
 def test_the_order_is_that_of_the_simulation(begin):
     from activecover.learners import make_learner
-    from activecover.simulate import cover
+    from activecover.simulate import simulate_one
 
     pool, truth = scene(40)
     campaign = begin(pool, explore=6, seed=3)
@@ -152,7 +152,7 @@ def test_the_order_is_that_of_the_simulation(begin):
         asked.append(items[0].id)
         items = campaign.answer(items[0].id, truth[items[0].id])
     positive = np.array([truth[name] for name in pool.ids])
-    trace = cover(pool, positive, make_learner("explore-commit", explore=6), batch=1, seed=3, to_the_end=True)
+    trace = simulate_one(pool, positive, make_learner("explore-commit", explore=6), batch=1, seed=3, to_the_end=True)
     assert asked == [pool.id(row) for row in trace.rows]
 
 

@@ -10,7 +10,7 @@ import typer
 from activecover.cli import _options as options
 from activecover.cli._show import err, meter
 from activecover.cli._simulate import check_outputs, dataset_task, report, run_learners
-from activecover.errors import MissingExtra
+from activecover.errors import MissingExtraError
 from activecover.extras import require
 
 LEARNERS_SHOWN = ("explore-commit", "offline", "active-rbf-svm", "passive")
@@ -28,7 +28,7 @@ def demo(
     picture: Path | None = plot
     try:
         require("matplotlib", extra="plot", purpose="pictures")
-    except MissingExtra as missing:
+    except MissingExtraError as missing:
         err().print(f"no picture: {missing}", markup=False)
         picture = None
     check_outputs(None, picture)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from activecover.errors import ActiveCoverError, InputError, MissingExtra
+from activecover.errors import ActiveCoverError, InputError, MissingExtraError
 from activecover.intake._claims import TooLarge
 from activecover.intake._pool import Intake, Recipe
 from activecover.intake._worker import ANSWER, POOL, RECIPE
@@ -157,5 +157,5 @@ def _checked(answer: Path, code: int, what: str, seconds: int, memory: int) -> d
     if "problem" not in found:
         made: dict[str, Any] = found["made"]
         return made
-    kinds = {"large": TooLarge, "extra": MissingExtra, "full": DiskFull}
+    kinds = {"large": TooLarge, "extra": MissingExtraError, "full": DiskFull}
     raise kinds.get(found["problem"], InputError)(str(found["text"]))

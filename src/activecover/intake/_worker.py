@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from activecover.errors import ActiveCoverError, MissingExtra
+from activecover.errors import ActiveCoverError, MissingExtraError
 from activecover.intake._claims import TooLarge, check_claims
 from activecover.intake._pool import make_pool
 from activecover.intake._preview import preview
@@ -63,7 +63,7 @@ def _answer(job: dict[str, Any], megabytes: int) -> dict[str, Any]:
         return {"problem": "large", "text": f"{path}: {text} (--memory)"}
     except TooLarge as wrong:
         return {"problem": "large", "text": str(wrong)}
-    except MissingExtra as wrong:
+    except MissingExtraError as wrong:
         return {"problem": "extra", "text": str(wrong)}
     except ActiveCoverError as wrong:
         return {"problem": "input", "text": str(wrong)}

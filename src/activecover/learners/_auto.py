@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from activecover.errors import InputError, NotAvailable
+from activecover.errors import InputError, ModelUnavailableError
 from activecover.frontier import NO_KEY
 from activecover.graph import graph_fits, shared_graph
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows
@@ -282,7 +282,7 @@ class Auto(Learner):
         free = rule._free(())
         try:
             return rule._rank(min(k, free.count), free).rows if rule._ready() else np.zeros(0, np.int64)
-        except NotAvailable:
+        except ModelUnavailableError:
             return np.zeros(0, np.int64)
 
     def _credit(self, labels: Labels) -> None:
@@ -519,7 +519,7 @@ class _Interleaved:
             return None
         try:
             return auto.rules_[rule]._rank(self._k, self._free)
-        except NotAvailable:
+        except ModelUnavailableError:
             return None
 
     def _advance(self, rule: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import InputError, NotAvailable
+from activecover.errors import InputError, ModelUnavailableError
 from activecover.frontier import NO_KEY
 from activecover.learners._explore import Exploration, FreeRows
 from activecover.pool import Pool, Vectors
@@ -177,7 +177,7 @@ class Learner(ABC):
             return self._drawn(self.exploration_.on(k, free))
         try:
             by_rule = self._rank(k - len(drawn), free.without(drawn))
-        except NotAvailable as reason:
+        except ModelUnavailableError as reason:
             return self._drawn(self.exploration_.on(k, free), str(reason))
         first = self._drawn(drawn)
         return Proposal(
@@ -220,7 +220,7 @@ class Learner(ABC):
 
     @abstractmethod
     def _rank(self, k: int, free: FreeRows) -> Proposal:
-        """The ``k`` best rows among the free ones; raise NotAvailable where no model can be had."""
+        """The ``k`` best rows among the free ones; raise ModelUnavailableError where no model can be had."""
 
     def _unfold(self, gone: Labels) -> None:
         """Take labels out again; by default everything is folded anew."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from activecover.errors import NotAvailable
+from activecover.errors import ModelUnavailableError
 from activecover.learners._base import Learner, Rows
 from activecover.learners._by_score import MarkedScore, Scores
 from activecover.learners._products import (
@@ -68,7 +68,7 @@ class ClassifierLearner(MarkedScore):
         known = np.flatnonzero(self._marks.values)
         positive = self._marks.values[known] == 1
         if positive.all():
-            raise NotAvailable("no negative is known: a classifier needs one; rows are asked for at random")
+            raise ModelUnavailableError("no negative is known: a classifier needs one; rows are asked for at random")
         truth = np.concatenate([positive, np.ones(self.outside_.shape[0], bool)])
         with self._threads(len(known)), warnings.catch_warnings():
             # A fit that has not converged still ranks; there is one at every label.
@@ -100,7 +100,7 @@ class ClassifierLearner(MarkedScore):
             return estimator.fit(vectors, truth.astype(np.int64))
         except (ValueError, np.linalg.LinAlgError) as reason:
             name, line = type(estimator).__name__, str(reason).splitlines()[0]
-            raise NotAvailable(f"{name} cannot be fitted to {len(truth)} labels: {line}") from reason
+            raise ModelUnavailableError(f"{name} cannot be fitted to {len(truth)} labels: {line}") from reason
 
     def _unfitted(self) -> Any:
         from sklearn.base import clone

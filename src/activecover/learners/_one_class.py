@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import NotAvailable
+from activecover.errors import ModelUnavailableError
 from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows, ranked
 from activecover.learners._detectors import NO_FIT, fit, fit_each, score
 from activecover.learners._explore import FreeRows
@@ -162,7 +162,7 @@ class OneClass(Learner):
             settings = list(ParameterGrid(dict(self.grid)))
             accuracies = self._accuracies(settings, inside, outside)
             if accuracies.max() < 0:
-                raise NotAvailable("no setting of the grid could be fitted to the sample's positives")
+                raise ModelUnavailableError("no setting of the grid could be fitted to the sample's positives")
             self._tuned = (key, settings[int(np.argmax(accuracies))])
         return self._tuned[1]
 
@@ -174,7 +174,9 @@ class OneClass(Learner):
 
         folds = min(self.folds, len(inside))
         if folds < 2:
-            raise NotAvailable(f"{len(inside)} positive(s) in the sample: tuning needs at least 2; explore more")
+            raise ModelUnavailableError(
+                f"{len(inside)} positive(s) in the sample: tuning needs at least 2; explore more"
+            )
         if len(outside) < folds:
             # Too few negatives to stratify: every fold is judged on its positives alone.
             outside = outside[:0]
@@ -193,6 +195,6 @@ def _fit(detector: Any, positives: npt.NDArray[np.float64]) -> Any:
         return fit(detector, positives)
     except NO_FIT as reason:
         name = type(detector).__name__
-        raise NotAvailable(
+        raise ModelUnavailableError(
             f"{name} cannot be fitted to {len(positives)} positive(s): {str(reason).splitlines()[0]}"
         ) from reason

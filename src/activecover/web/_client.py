@@ -17,7 +17,7 @@ import numpy as np
 from activecover.campaign import Certificate, Item, Status
 from activecover.campaign._agreement import Agreement
 from activecover.campaign._doubting import Suspicion
-from activecover.errors import ActiveCoverError, InputError, MissingExtra, StoreError, check_count
+from activecover.errors import ActiveCoverError, InputError, MissingExtraError, StoreError, check_count
 from activecover.extras import require
 from activecover.stopping import Assessment
 from activecover.store import Event
@@ -26,7 +26,7 @@ from activecover.trace import Trace
 _PAGE = 1000
 #: Answers that say no more than that it may work later.
 _LATER = (429, 502, 503, 504)
-_KINDS: dict[str, type[ActiveCoverError]] = {"store": StoreError, "error": StoreError, "extra": MissingExtra}
+_KINDS: dict[str, type[ActiveCoverError]] = {"store": StoreError, "error": StoreError, "extra": MissingExtraError}
 
 
 class Client:

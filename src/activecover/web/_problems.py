@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from activecover.errors import ActiveCoverError, InputError, MissingExtra, StoreError
+from activecover.errors import ActiveCoverError, InputError, MissingExtraError, StoreError
 
 log = logging.getLogger("activecover.web")
 
@@ -124,6 +124,6 @@ def sort(wrong: ActiveCoverError) -> tuple[str, int]:
         return "input", 422
     if isinstance(wrong, StoreError):
         return "store", 503
-    if isinstance(wrong, MissingExtra):
+    if isinstance(wrong, MissingExtraError):
         return "extra", 501
     return "input", 422

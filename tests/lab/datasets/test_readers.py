@@ -23,7 +23,7 @@ from PIL import Image
 from scipy.io import savemat
 
 from activecover.cli import main
-from activecover.errors import InputError, MissingExtra
+from activecover.errors import InputError, MissingExtraError
 from activecover.lab.datasets import DATASETS, Dataset, load_dataset
 
 # -- small valid files of each format ----------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_grey_and_transparent_images_are_read(tmp_path: Path) -> None:
 def test_images_need_pillow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, "celeba")
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(MissingExtra, match=r"^images need PIL: pip install 'activecover\[images\]'$"):
+    with pytest.raises(MissingExtraError, match=r"^images need PIL: pip install 'activecover\[images\]'$"):
         load_dataset("celeba", tmp_path)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from activecover.errors import InputError, MissingExtra
+from activecover.errors import InputError, MissingExtraError
 from activecover.lab.networks import NETWORKS, _convolutional
 from activecover.lab.networks._convolutional import LeNet, SmallVgg
 
@@ -136,6 +136,6 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     for name in ("lenet", "vgg"):
         network = NETWORKS.build(name, epochs=1, scale=1.0, seed=0)
-        with pytest.raises(MissingExtra) as caught:
+        with pytest.raises(MissingExtraError) as caught:
             network.fit(*stripes(4))
         assert str(caught.value) == "convolutional networks need torch: pip install 'activecover[torch]'"

@@ -24,7 +24,7 @@ from activecover.learners import ExploreCommit, Offline, Passive
 from activecover.metrics import excess_query_cost
 from activecover.planning import probability_all_hit
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 
 
 @pytest.mark.parametrize("dimension", [1, 2])
@@ -33,7 +33,7 @@ def test_the_laboratory_counts_what_a_simulation_counts(dimension):
     points, positive, inside = law.sample(600, np.random.default_rng([0, dimension, 600, 3]))
     for name, learner in (("passive", Passive), ("offline", Offline), ("explore-commit", ExploreCommit)):
         cell = measure_one("cube", dimension, 600, name, 3, seed=0)
-        trace = cover(Pool(points), positive, learner(explore=cell.sample), batch=1, seed=3)
+        trace = simulate_one(Pool(points), positive, learner(explore=cell.sample), batch=1, seed=3)
         assert cell.excess == excess_query_cost(trace, optimal=int(inside.sum()))
 
 

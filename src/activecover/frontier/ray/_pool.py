@@ -32,7 +32,7 @@ class ShardedPool(Pool):
     Values are stored, and distances computed, exactly as by a :class:`~activecover.pool.Pool` of the
     same files: shards tell each other the range of every column before they store a row.
     :class:`~activecover.learners.ExploreCommit`, :class:`~activecover.Campaign` and
-    :func:`~activecover.cover` take it in place of a pool. Learners that need all vectors at once
+    :func:`~activecover.simulate_one` take it in place of a pool. Learners that need all vectors at once
     (the one-class baselines) do not.
 
     Parameters

@@ -13,7 +13,7 @@ from activecover.lab.grid._provenance import code_hash
 from activecover.lab.networks import NETWORKS, EmbeddingCache
 from activecover.learners import LEARNERS, make_learner, stratified_sample
 from activecover.pool import Pool
-from activecover.simulate import batch_size, cover
+from activecover.simulate import batch_size, simulate_one
 from activecover.trace import Trace
 
 #: The paper's methods by code, in the order of its tables.
@@ -64,7 +64,7 @@ def prepare_trial(
 
 def run_trial(trial: Trial, label: str, method: str) -> Trace:
     """Run one method with one label as the positive class."""
-    return cover(
+    return simulate_one(
         trial.pool,
         trial.dataset.positive(label),
         make_learner(method, explore=trial.sample.tolist()),
