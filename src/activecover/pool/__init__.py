@@ -4,13 +4,21 @@ from activecover.pool._bits import PackedBits, bits_set, unpacked
 from activecover.pool._checking import PoolLimits, check_pool_folder
 from activecover.pool._column import Unread
 from activecover.pool._duplicates import Duplicates, duplicate_groups, plain_text
+from activecover.pool._dense import DenseMatrix, origin_of, value_range
 from activecover.pool._folder import PoolFolder
-from activecover.pool._matrix import Vectors, blocks, longer
+from activecover.pool._matrix import Matrix, Vectors, as_matrix, blocks, longer
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
+from activecover.pool._sparse import as_csr
 from activecover.pool._stored import Statistic, StoredPool
 
 __all__ = [
+    "value_range",
+    "origin_of",
+    "as_matrix",
+    "as_csr",
+    "Matrix",
+    "DenseMatrix",
     "METRICS",
     "Duplicates",
     "LoadedPool",
