@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from activecover.trace import replacing
+from activecover.files import replacing
 
 
 def read_lines(path: Path) -> Iterator[dict[str, str]]:

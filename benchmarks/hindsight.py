@@ -29,13 +29,13 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, LinearSVC
 
 from activecover.errors import ActiveCoverError
+from activecover.files import replacing
 from activecover.intake import read_table
 from activecover.learners import Blend, Labels
 from activecover.learners._classifier import SVM_C
 from activecover.learners._topics import DEPTHS, shared_topics
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool
-from activecover.trace import replacing
 from learners_page import geometric_mean, labels_to, read_places
 from pools import SOURCES, read_pool, sampled_rows, with_folder
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "activecover"
+#: Private names that one room takes from another; none may come to it.
+KNOWN: set[str] = {
+    "frontier/ray/_sources.py: activecover.pool._read",
+    "intake/_read.py: activecover.pool._read",
+    "web/_client.py: activecover.campaign._agreement",
+    "web/_client.py: activecover.campaign._doubting",
+    "web/_reader.py: activecover.store._ledger",
+}
 HEAVY = ("sqlalchemy", "alembic", "matplotlib", "pyarrow", "torch")
 
 
@@ -22,6 +35,52 @@ def test_imports_point_downwards_only() -> None:
     done = run(code)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 broken" in done.stdout, done.stdout
+
+
+def room_of(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The room that a module belongs to: a folder or module of the package, or one of the lab."""
+    return parts[: 2 if parts[:1] == ("lab",) else 1]
+
+
+def borrowed_in_private() -> Iterator[str]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        here = path.relative_to(PACKAGE)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("activecover."):
+                continue
+            parts = tuple(str(node.module).split(".")[1:])
+            names = [*parts, *(alias.name for alias in node.names)]
+            if room_of(parts) != room_of(here.with_suffix("").parts) and any(name.startswith("_") for name in names):
+                yield f"{here.as_posix()}: {node.module}"
+
+
+def test_no_room_uses_what_another_keeps_private() -> None:
+    assert set(borrowed_in_private()) == KNOWN
+
+
+def rooms() -> set[str]:
+    """The folders and modules of the package, of which those with an underscore are nobody's business."""
+    found = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    return found | {path.stem for path in PACKAGE.glob("*.py") if not path.name.startswith("_")}
+
+
+def test_the_map_of_the_rooms_is_the_house() -> None:
+    """CONTRIBUTING names every room once, on the floors that import-linter holds."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Where things are")[2]
+    floors = [
+        re.findall(r"`(\w+)/?`", row.split("|")[1])
+        for row in text.partition("\n## ")[0].splitlines()
+        if "`" in row and row.startswith("|")
+    ]
+    named = [room for floor in floors for room in floor]
+    assert sorted(named) == sorted(rooms())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = [re.findall(r"activecover\.(\w+)", layer) for layer in settings["contracts"][0]["layers"]]
+    assert {room for layer in layers for room in layer} == rooms()
+    depth = {room: place for place, floor in enumerate(floors) for room in floor}
+    for place, layer in enumerate(layers):
+        below = {room for lower in layers[place + 1 :] for room in lower}
+        assert all(depth[room] <= depth[lower] for room in layer for lower in below), layer
 
 
 @pytest.mark.parametrize("module", ["activecover.campaign", "activecover.cli._app", "activecover.testing"])

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.extras import require
+from activecover.files import replacing
 from activecover.stopping import Replay
-from activecover.trace import Trace, replacing
+from activecover.trace import Trace
 
 #: Okabe and Ito's palette, dark to light, each with a line style of its own.
 STYLES: tuple[tuple[str, Any], ...] = (

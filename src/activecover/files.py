@@ -1,4 +1,4 @@
-"""Files that are private to their owner, and files that are written as a whole or not at all."""
+"""Private files, files that are written whole or not at all, and locks between processes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from activecover.errors import InputError, StoreError
 
 try:
     import fcntl
@@ -17,12 +20,16 @@ except ImportError:  # pragma: no cover - not a POSIX system
 
 __all__ = [
     "WorkFolder",
+    "check_writable",
+    "lock",
     "locked",
     "make_private",
     "open_private",
     "private_folder",
+    "replacing",
     "sweep",
     "sync_folder",
+    "unlock",
     "write_whole",
 ]
 
@@ -64,22 +71,85 @@ def open_private(path: Path, flags: int = os.O_WRONLY | os.O_CREAT | os.O_EXCL) 
     return handle
 
 
+@contextmanager
+def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
+    """Give a file to write, which takes the place of ``path`` at the end of the block, or leaves no trace.
+
+    A ``private`` file is its owner's alone; any other is as open as the umask allows. What goes wrong is an
+    InputError of one line.
+
+    Examples
+    --------
+    >>> place = Path(tempfile.mkdtemp()) / "found.txt"
+    >>> with replacing(place) as temporary:
+    ...     _ = temporary.write_text("a b c")
+    >>> place.read_text()
+    'a b c'
+    """
+    check_writable(path)
+    # Another name for every writer: several may write to one place in a folder of the user's.
+    temporary = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
+    try:
+        with _moving(temporary, path):
+            os.close(open_private(temporary))
+            yield temporary
+            if not private:
+                temporary.chmod(0o666 & ~_umask())
+    except OSError as wrong:
+        raise InputError(f"{path}: cannot be written ({wrong.strerror or wrong})") from wrong
+
+
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file, private to its owner, so that it is the old one or the new one whatever happens.
+    """Replace a file, private to its owner, and return once the new contents would survive a crash.
 
     One process at a time: what a crash leaves beside the file is overwritten by the next write.
     """
     temporary = path.with_name(f"{path.name}.tmp")
+    with (
+        _moving(temporary, path),
+        os.fdopen(open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file,
+    ):
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
+@contextmanager
+def _moving(temporary: Path, path: Path) -> Iterator[None]:
+    """Move a file that was written in the block into its place, or remove it."""
     try:
-        with os.fdopen(open_private(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        yield
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+
+
+def check_writable(path: Path, *inputs: Path | None) -> None:
+    """Refuse, before any work is done, a place where a result cannot be saved or would replace an input."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name a file")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.parent}; create it first")
+    if any(given is not None and _same(path, given) for given in inputs):
+        raise InputError(f"{path}: this command reads that file; name another one for the result")
+    try:
+        # Permissions alone do not tell (a read-only disk, a superuser): a nameless file is tried.
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as wrong:
+        reason = wrong.strerror or wrong
+        raise InputError(f"{path}: the folder {path.parent} cannot be written to ({reason})") from wrong
+
+
+def _same(path: Path, other: Path) -> bool:
+    return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def sync_folder(folder: Path) -> None:
@@ -91,24 +161,50 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-@contextmanager
-def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a folder, as one of the processes on this machine, until the end of the block or of the process.
+def lock(handle: int, *, wait: bool = True, shared: bool = False) -> bool:
+    """Lock an open file or folder against the other processes of this machine; return whether it is ours.
 
-    Without waiting, gives whether it was free.
+    Those who wait form a queue. The lock lasts until its descriptor, and every copy of it in a forked child, is
+    closed: a process that dies, however it dies, holds nothing back.
+
+    Parameters
+    ----------
+    handle : int
+        The descriptor.
+    wait : bool
+        Whether to wait until it is free, or to return False where it is not.
+    shared : bool
+        Whether others may hold it too, as long as they all share it.
     """
     if fcntl is None:  # pragma: no cover
-        yield True
-        return
+        raise StoreError("this system has no file locks: use activecover on Linux, macOS or in WSL")
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def unlock(handle: int) -> None:
+    """Release a lock and keep the descriptor."""
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+@contextmanager
+def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
+    """Hold a folder until the end of the block, or of the process; give whether we do.
+
+    Without waiting, that is whether it was free.
+    """
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             # If it was renamed or removed meanwhile, it is not the folder that was asked for.
-            free = os.path.samestat(os.fstat(handle), folder.stat())
-        except (BlockingIOError, FileNotFoundError):
-            free = False
-        yield free
+            ours = lock(handle, wait=wait) and os.path.samestat(os.fstat(handle), folder.stat())
+        except FileNotFoundError:
+            ours = False
+        yield ours
     finally:
         os.close(handle)
 
@@ -165,28 +261,25 @@ class WorkFolder:
 
 
 def sweep(parent: Path, kinds: Sequence[str]) -> int:
-    """Remove the work folders of processes that have died; how many there were. Those in use stay."""
-    if fcntl is None:  # pragma: no cover
-        return 0
+    """Remove the work folders of processes that have died, and return how many there were; those in use stay."""
     count = 0
     for kind in kinds:
         for path in parent.glob(f".{kind}-*"):
             with suppress(OSError):
                 handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
                 try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(path)
-                    count += 1
+                    if lock(handle, wait=False):
+                        shutil.rmtree(path)
+                        count += 1
                 finally:
                     os.close(handle)
     return count
 
 
 def _hold(handle: int, path: Path) -> bool:
-    """Lock an open folder; whether it is still in its place then. Some file systems have no locks."""
-    if fcntl is not None:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    """Lock an open folder, and return whether it is still in its place then; some file systems have no locks."""
+    with suppress(OSError):
+        lock(handle)
     return path.exists()
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.extras import require
+from activecover.files import replacing
 from activecover.spreadsheet import GuardedReader, GuardedWriter
 
 
@@ -166,63 +165,6 @@ def check_records(path: Path, what: str) -> None:
         raise InputError(f"{path}: {what} are written to .parquet, .csv or .jsonl")
     if path.suffix.lower() == ".parquet":
         require("pyarrow", extra="parquet", purpose="Parquet files")
-
-
-class replacing:
-    """Write beside a file and move into place at the end, so that it is never half-written.
-
-    A ``private`` file is its owner's alone; any other is as open as the umask lets it be.
-    """
-
-    def __init__(self, path: Path, *, private: bool = False) -> None:
-        self._path = path
-        self._private = private
-
-    def __enter__(self) -> Path:
-        check_writable(self._path)
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=".", suffix=self._path.suffix)
-        os.close(handle)
-        self._temporary = Path(name)
-        return self._temporary
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        try:
-            if kind is None:
-                self._temporary.chmod(0o600 if self._private else 0o666 & ~_umask())
-                self._temporary.replace(self._path)
-        except OSError as wrong:
-            error = wrong
-        if error is None:
-            return
-        self._temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise InputError(f"{self._path}: cannot be written ({error.strerror or error})") from error
-
-
-def check_writable(path: Path, *inputs: Path | None) -> None:
-    """Say early that a result could not be saved where it is meant to go, or would replace an input."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder; name a file")
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}; create it first")
-    if any(given is not None and _same(path, given) for given in inputs):
-        raise InputError(f"{path}: this command reads that file; name another one for the result")
-    try:
-        # Rights alone do not tell (a read-only disk, a superuser): a nameless file is tried.
-        tempfile.TemporaryFile(dir=path.parent).close()
-    except OSError as wrong:
-        reason = wrong.strerror or wrong
-        raise InputError(f"{path}: the folder {path.parent} cannot be written to ({reason})") from wrong
-
-
-def _same(path: Path, other: Path) -> bool:
-    return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write_csv(path: Path, records: list[dict[str, Any]], raw: bool) -> None:

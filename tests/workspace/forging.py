@@ -52,18 +52,7 @@ class Forged:
 
     def write(self, path: Path, key: Ed25519PrivateKey = STRANGER) -> Path:
         files = dict(self.files)
-        for place, event in enumerate(self.events):
-            if self.rechain and isinstance(event, dict):
-                event["seq"] = place
-        events = self.events
-        if self.rechain:
-            bare = [{name: value for name, value in event.items() if name != "chain"} for event in events]
-            events = [{**event, "chain": head} for event, head in zip(bare, heads(bare), strict=True)]
-            if events and "head" in self.manifest:
-                self.manifest.setdefault("head", events[-1]["chain"])
-                self.manifest["head"] = events[-1]["chain"]
-            if "events" in self.manifest:
-                self.manifest["events"] = len(events)
+        events = self._rechained() if self.rechain else self.events
         if "events.jsonl" in files and events is not None and not self.entries.get("events.jsonl", {}).get("raw"):
             files["events.jsonl"] = b"".join(json.dumps(event).encode() + b"\n" for event in events)
         if "pool/pool.json" in files and not self.entries.get("pool/pool.json", {}).get("raw"):
@@ -85,6 +74,19 @@ class Forged:
             data = change(data)
         path.write_bytes(data)
         return path
+
+    def _rechained(self) -> list[Any]:
+        """The events with the hashes that belong to them, as the manifest says then too."""
+        for place, event in enumerate(self.events):
+            if isinstance(event, dict):
+                event["seq"] = place
+        bare = [{name: value for name, value in event.items() if name != "chain"} for event in self.events]
+        events = [{**event, "chain": head} for event, head in zip(bare, heads(bare), strict=True)]
+        if events and "head" in self.manifest:
+            self.manifest["head"] = events[-1]["chain"]
+        if "events" in self.manifest:
+            self.manifest["events"] = len(events)
+        return events
 
 
 def pool_json(about: dict[str, Any], files: dict[str, bytes], *, recheck: bool = True) -> bytes:

@@ -19,12 +19,12 @@ from activecover.cli import _options as options
 from activecover.cli._show import err, meter, out, print_json, print_table
 from activecover.draw import check_picture
 from activecover.errors import InputError
+from activecover.files import check_writable
 from activecover.lab.datasets import DATASETS
 from activecover.lab.draw import draw_grid
 from activecover.lab.grid import METHODS, Grid, Row, compare, make_plan, paper_auc, run_plan, summarise, table_rows
 from activecover.metrics import Score
 from activecover.spreadsheet import GuardedWriter
-from activecover.trace import check_writable
 
 app = typer.Typer(help="Run the paper's experiments, and report on them.", no_args_is_help=True)
 app.command("frontier")(_bench_frontier.frontier)

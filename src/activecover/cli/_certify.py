@@ -13,8 +13,8 @@ from activecover.cli import _options as options
 from activecover.cli._campaigns import HomeFolder, KeyGiven, Large, StoreUrl
 from activecover.cli._show import out, print_json
 from activecover.errors import InputError
+from activecover.files import replacing
 from activecover.stopping import Rule, make_rule
-from activecover.trace import replacing
 from activecover.workspace import PublicKey, Workspace, read_certificate, sign_certificate, signing_key, verify
 
 

@@ -19,9 +19,9 @@ from activecover.campaign import Campaign, Item, Status
 from activecover.cli import _options as options
 from activecover.cli._show import err, out, print_json
 from activecover.errors import LARGEST_COUNT, InputError
+from activecover.files import check_writable, replacing
 from activecover.pool import PackedBits, bits_set, load_pool, read_vectors
 from activecover.spreadsheet import GuardedWriter
-from activecover.trace import check_writable, replacing
 
 try:
     import termios

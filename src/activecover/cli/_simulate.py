@@ -15,11 +15,12 @@ from activecover.cli import _options as options
 from activecover.cli._show import Meter, err, meter, out, print_json, print_table
 from activecover.draw import check_picture, draw_curves
 from activecover.errors import InputError
+from activecover.files import check_writable
 from activecover.lab.datasets import load_dataset
 from activecover.learners import LEARNERS
 from activecover.pool import Pool, as_positive, load_pool
 from activecover.simulate import Simulation, simulate
-from activecover.trace import Trace, check_traces, check_writable, write_traces
+from activecover.trace import Trace, check_traces, write_traces
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from activecover.cli._campaigns import HomeFolder, StoreUrl
 from activecover.cli._show import out, print_json, print_table
 from activecover.draw import check_picture, draw_stops
 from activecover.errors import InputError
+from activecover.files import check_writable
 from activecover.stopping import RULES, Record, Replay, Stop, describe_rules, load_runs, replay, summarise
-from activecover.trace import Trace, check_writable
+from activecover.trace import Trace
 from activecover.workspace import Workspace, opened_archive
 
 app = typer.Typer(help="Know when to stop.", no_args_is_help=True)

@@ -14,6 +14,7 @@ from activecover.cli import _options as options
 from activecover.cli._show import err, meter, out, print_json, print_table
 from activecover.draw import check_picture
 from activecover.errors import InputError
+from activecover.files import check_writable
 from activecover.lab.draw import draw_hits, draw_rates
 from activecover.lab.rates import (
     DISTRIBUTIONS,
@@ -26,7 +27,6 @@ from activecover.lab.rates import (
     sizes_between,
 )
 from activecover.planning import explore_lemma1, explore_union, probability_all_hit
-from activecover.trace import check_writable
 
 app = typer.Typer(help="Measure what the theory proves.", no_args_is_help=True)
 

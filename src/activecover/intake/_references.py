@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from activecover.errors import InputError
+from activecover.files import replacing
 
 FORMATS = (".ris", ".nbib")
 
@@ -175,14 +175,8 @@ def write_references(
     for row, reference in enumerate(references):
         if reference.format != kind:
             raise InputError(f"{path}: reference {row} came from a {reference.format} file; write it to one")
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as temporary:
         temporary.write_text("".join(map(_written, references)), encoding="utf-8", newline="\n")
-        temporary.replace(path)
-    except OSError as wrong:
-        raise InputError(f"{path}: cannot be written ({wrong.strerror})") from wrong
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _written(reference: Reference) -> str:

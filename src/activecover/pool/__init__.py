@@ -3,17 +3,21 @@
 from activecover.pool._bits import PackedBits, bits_set, unpacked
 from activecover.pool._checking import PoolLimits, check_pool_folder
 from activecover.pool._column import Unread
+from activecover.pool._dense import DenseMatrix, origin_of, value_range
 from activecover.pool._duplicates import Duplicates, duplicate_groups, plain_text
 from activecover.pool._folder import PoolFolder
-from activecover.pool._matrix import Vectors, blocks, longer
+from activecover.pool._matrix import Matrix, Vectors, as_matrix, blocks, longer
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
+from activecover.pool._sparse import as_csr
 from activecover.pool._stored import Statistic, StoredPool
 
 __all__ = [
     "METRICS",
+    "DenseMatrix",
     "Duplicates",
     "LoadedPool",
+    "Matrix",
     "PackedBits",
     "Pool",
     "PoolFolder",
@@ -22,6 +26,8 @@ __all__ = [
     "StoredPool",
     "Unread",
     "Vectors",
+    "as_csr",
+    "as_matrix",
     "as_positive",
     "bits_set",
     "blocks",
@@ -29,8 +35,10 @@ __all__ = [
     "duplicate_groups",
     "load_pool",
     "longer",
+    "origin_of",
     "plain_text",
     "read_array",
     "read_vectors",
     "unpacked",
+    "value_range",
 ]

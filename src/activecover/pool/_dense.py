@@ -22,8 +22,8 @@ class DenseMatrix(Matrix):
         matrix = as_matrix(given)
         self._metric, self._columns = metric, columns
         self.dimensions = int(matrix.shape[1])
-        low, high = _range(matrix, columns)
-        self.origin = _origin(low, high) if metric == "euclidean" else np.zeros(self.dimensions, np.float32)
+        low, high = value_range(matrix, columns)
+        self.origin = origin_of(low, high) if metric == "euclidean" else np.zeros(self.dimensions, np.float32)
         self._values = self._stored(matrix)
 
     @classmethod
@@ -57,7 +57,7 @@ class DenseMatrix(Matrix):
             raise InputError("a sparse matrix for a pool of dense vectors: give an array (toarray)")
         matrix = as_matrix(given)
         self._check_width(matrix.shape[1])
-        _range(matrix, self._columns)
+        value_range(matrix, self._columns)
         return self._stored(matrix)
 
     def append(self, encoded: npt.NDArray[np.float32]) -> None:
@@ -93,7 +93,7 @@ class DenseMatrix(Matrix):
         return stored
 
 
-def _range(
+def value_range(
     matrix: npt.NDArray[Any], columns: Sequence[str] | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Smallest and largest value of each column; the first bad value is named by row and column."""
@@ -111,7 +111,7 @@ def _range(
     return low, high
 
 
-def _origin(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+def origin_of(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
     """The point to centre on: 0 in each column but for those that lie far from 0.
 
     A column is moved by its middle only where all its values lie within an eighth of it. Then value

@@ -6,12 +6,7 @@ import os
 from pathlib import Path
 
 from activecover.errors import InputError, StoreError
-from activecover.files import open_private
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+from activecover.files import lock, open_private, unlock
 
 #: File systems of other machines: their locks and syncs do not hold what SQLite needs.
 _REMOTE = {
@@ -60,19 +55,12 @@ class FileLock:
             raise StoreError(f"{path}: the lock of the store cannot be made ({wrong.strerror})") from wrong
 
     def acquire(self, wait: bool = True) -> bool:
-        """Take the lock; without waiting, whether it was free."""
-        if fcntl is None:  # pragma: no cover
-            return True
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            return False
-        return True
+        """Take the lock, and return whether it is ours; that may be False without waiting alone."""
+        return lock(self._handle, wait=wait)
 
     def unlock(self) -> None:
         """Let others have it."""
-        if fcntl is not None:
-            fcntl.flock(self._handle, fcntl.LOCK_UN)
+        unlock(self._handle)
 
     def release(self) -> None:
         """Let go of it for good."""
@@ -81,8 +69,8 @@ class FileLock:
 
 def lock_file(path: Path, *, wait: bool) -> FileLock | None:
     """A lock that we hold; None where someone else does and we do not wait."""
-    lock = FileLock(path)
-    if lock.acquire(wait):
-        return lock
-    lock.release()
+    found = FileLock(path)
+    if found.acquire(wait):
+        return found
+    found.release()
     return None

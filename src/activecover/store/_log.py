@@ -13,13 +13,8 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from activecover.errors import InputError, StoreError
-from activecover.files import open_private, sync_folder
+from activecover.files import lock, open_private, sync_folder
 from activecover.store._chain import START, first_break, head_of, heads, link
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not a POSIX system: one process per log is then up to the user
-    fcntl = None  # type: ignore[assignment]
 
 Event = dict[str, Any]
 
@@ -235,12 +230,14 @@ class JsonlLog(EventLog):
             reason = getattr(wrong, "strerror", None) or wrong
             raise InputError(f"{self.path}: the label log cannot be opened ({reason})") from wrong
         self._file = os.fdopen(handle, "r+b", buffering=0)
-        if fcntl is not None:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as wrong:
-                self._let_go()
-                raise StoreError(f"{self.path}: another process has this label log open; close it first") from wrong
+        try:
+            ours = lock(handle, wait=False)
+        except OSError as wrong:
+            self._let_go()
+            raise StoreError(f"{self.path}: the label log cannot be locked ({wrong.strerror})") from wrong
+        if not ours:
+            self._let_go()
+            raise StoreError(f"{self.path}: another process has this label log open; close it first")
 
     def _load(self) -> None:
         (self._events, kept), self._size = self._read_file()

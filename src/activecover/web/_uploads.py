@@ -11,12 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from activecover.files import WorkFolder, private_folder, sweep
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+from activecover.files import WorkFolder, lock, private_folder, sweep
 
 #: An upload that nobody has looked at for so many seconds is removed; looked for as often as the second says.
 OLD, _EVERY = 3600.0, 300.0
@@ -96,16 +91,11 @@ class Uploads:
 
     def _is_first(self) -> bool:
         """Whether no other server uses the folder; from now on this one does."""
-        if fcntl is None:  # pragma: no cover
-            return False
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            first = False
-        else:
-            first = True
-        with suppress(OSError):
-            fcntl.flock(self._handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            first = lock(self._handle, wait=False)
+            lock(self._handle, wait=False, shared=True)
+        except OSError:  # some file systems have no locks
+            return False
         return first
 
     def _tidy(self) -> None:

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from activecover.files import WorkFolder
+from activecover.files import WorkFolder, replacing
 from activecover.pool import PoolFolder
 from activecover.store import lines_of
-from activecover.trace import replacing
 from activecover.workspace._keys import signing_key
 from activecover.workspace._manifest import EVENTS, MANIFEST, OUTSIDE, POOL, PREFIX, SIGNED, Manifest, portable
 from activecover.workspace._workspace import Workspace

@@ -11,8 +11,7 @@ from scipy import sparse
 
 from activecover.errors import InputError, StoreError
 from activecover.files import private_folder, write_whole
-from activecover.pool import PackedBits, Pool
-from activecover.pool._sparse import as_csr
+from activecover.pool import PackedBits, Pool, as_csr
 
 #: What the arrays in such a file are called.
 ARRAYS = frozenset({"data", "indices", "indptr", "shape", "packed", "dimensions", "vectors"})

@@ -16,9 +16,7 @@ from activecover.frontier.ray._actors import Shards
 from activecover.frontier.ray._connect import connect, import_ray
 from activecover.frontier.ray._shard import StoredMatrix, Survey
 from activecover.frontier.ray._sources import Layout, cut, find_sources
-from activecover.pool import Pool
-from activecover.pool._dense import DenseMatrix, _origin
-from activecover.pool._matrix import Matrix
+from activecover.pool import DenseMatrix, Matrix, Pool, origin_of
 
 #: How many bytes of vectors are kept of rows that were proposed and may be told positive.
 _KEPT_BYTES = 1 << 24
@@ -270,7 +268,7 @@ def _open(shards: Shards, metric: str) -> tuple[ShardedMatrix, list[str] | None]
         raise InputError(f"the files differ in their number of vector columns: {sorted(widths)}")
     low = np.min([survey.low for survey in surveys], axis=0)
     high = np.max([survey.high for survey in surveys], axis=0)
-    origin = _origin(low, high) if metric == "euclidean" else np.zeros(len(low), np.float32)
+    origin = origin_of(low, high) if metric == "euclidean" else np.zeros(len(low), np.float32)
     shards.build(metric, origin)
     if surveys[0].ids is None:
         return ShardedMatrix(shards, metric, origin), None

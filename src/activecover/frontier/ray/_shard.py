@@ -15,9 +15,7 @@ from activecover.errors import InputError
 from activecover.frontier._base import Frontier, Nearest, Rows
 from activecover.frontier.ray._connect import import_ray
 from activecover.frontier.ray._sources import Layout, Piece, Table, read_pieces, rows_counted_from
-from activecover.pool import Pool
-from activecover.pool._dense import DenseMatrix, _range
-from activecover.pool._matrix import as_matrix
+from activecover.pool import DenseMatrix, Pool, as_matrix, value_range
 
 #: Moves every key below zero, in order: to a shard all positives come from outside.
 _OUTSIDE = 1 << 62
@@ -121,7 +119,7 @@ class Shard:
         """Read the rows, check them, and say what the other shards need to know."""
         table = self._read()
         with rows_counted_from(self._first):
-            low, high = _range(as_matrix(table.vectors), None)
+            low, high = value_range(as_matrix(table.vectors), None)
         return Survey(low, high, table.ids)
 
     def build(self, metric: str, origin: npt.NDArray[np.float32], later: Later) -> None:

@@ -12,18 +12,13 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from activecover.errors import InputError
+from activecover.files import lock, replacing
 from activecover.lab.grid._cells import COLUMNS, Cell, Result, read_cells
 from activecover.lab.grid._provenance import parts_of
 from activecover.spreadsheet import GuardedWriter
-from activecover.trace import replacing
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not a POSIX system: one process per grid
-    fcntl = None  # type: ignore[assignment]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS cells (
@@ -72,11 +67,11 @@ class Grid:
         except (OSError, sqlite3.Error) as wrong:
             raise InputError(f"{path}: cannot be opened ({wrong})") from wrong
         self._worker: str | None = None
-        self._lock: Any = None
+        self._lock: IO[str] | None = None
 
     def close(self) -> None:
         """Let go of the file, and of all claims."""
-        if self._worker is not None:
+        if self._worker is not None and self._lock is not None:
             self._database.execute("DELETE FROM claims WHERE worker = ?", (self._worker,))
             self._lock.close()
             self._lock_path(self._worker).unlink(missing_ok=True)
@@ -186,20 +181,15 @@ class Grid:
             path.parent.mkdir(exist_ok=True)
             self._lock = path.open("w")
             self._lock.write(f"{os.getpid()}\n")
-            if fcntl is not None:
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
+            lock(self._lock.fileno())
         return self._worker
 
     def _alive(self, worker: str) -> bool:
         path = self._lock_path(worker)
         if not path.exists():
             return False
-        if fcntl is None:
-            return True
-        with path.open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+        with path.open("a") as file:
+            if not lock(file.fileno(), wait=False):
                 return True
         path.unlink(missing_ok=True)
         return False

@@ -14,11 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not a POSIX system: two processes may make the same embedding
-    fcntl = None  # type: ignore[assignment]
+from activecover.files import lock, replacing
 
 
 class EmbeddingCache:
@@ -52,13 +48,8 @@ class EmbeddingCache:
             if not path.exists():
                 # Made before a file is opened: a process killed meanwhile leaves none.
                 made = make()
-                temporary = path.with_suffix(f".{os.getpid()}.tmp")
-                try:
-                    with temporary.open("wb") as file:
-                        np.save(file, made)
-                    temporary.replace(path)
-                finally:
-                    temporary.unlink(missing_ok=True)
+                with replacing(path) as temporary:
+                    np.save(temporary, made)
             matrix: npt.NDArray[np.float32] = np.load(path, mmap_mode="r")
             return matrix
 
@@ -71,13 +62,10 @@ class EmbeddingCache:
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        if fcntl is None:  # pragma: no cover
-            yield
-            return
         while True:
-            with (self.folder / f"{key}.lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with (self.folder / f"{key}.lock").open("w") as file:
+                lock(file.fileno())
                 # Dropped while waiting for it: the next process would lock another file of that name.
-                if os.fstat(lock.fileno()).st_nlink:
+                if os.fstat(file.fileno()).st_nlink:
                     yield
                     return
