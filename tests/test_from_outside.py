@@ -106,7 +106,9 @@ class Served:
 
     def send(self, who: dict[str, str], method: str, path: str, body: Any = None, **more: Any) -> Any:
         address = f"{self.url}/api/{path}"
-        return httpx.request(method, address, headers=who, timeout=60, **({} if body is None else {"json": body}), **more)
+        return httpx.request(
+            method, address, headers=who, timeout=60, **({} if body is None else {"json": body}), **more
+        )
 
     def upload(self, name: str, data: bytes, seconds: float = 60) -> Any:
         headers = {**self.owner, "Content-Type": "application/octet-stream"}

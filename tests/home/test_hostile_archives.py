@@ -320,7 +320,12 @@ def test_a_model_that_an_archive_names_is_not_run_for_more_rows(
         (line,) = capsys.readouterr().err.splitlines()
         assert "came in an archive that names 'somebody/a-model'" in line
     # Of somebody whose key was compared it is taken, as far as it is installed.
-    assert main(["restore", str(path), "--as", "b", "--key", PublicKey(STRANGER.public_key().public_bytes_raw()).text, *at]) == 0
+    assert (
+        main(
+            ["restore", str(path), "--as", "b", "--key", PublicKey(STRANGER.public_key().public_bytes_raw()).text, *at]
+        )
+        == 0
+    )
     assert main(["add-rows", "b", str(file), *at]) == 2
     assert "came in an archive" not in capsys.readouterr().err
 

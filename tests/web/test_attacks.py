@@ -271,7 +271,9 @@ def test_an_archive_writes_only_where_it_may(team):
 # -- contents ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("embed", ["images:/etc/passwd", "images@1:/nowhere", "sentence:somebody/a-model", "sentence@1:/etc"])
+@pytest.mark.parametrize(
+    "embed", ["images:/etc/passwd", "images@1:/nowhere", "sentence:somebody/a-model", "sentence@1:/etc"]
+)
 def test_no_model_of_the_server_or_of_a_hub_is_run_for_a_request(team, embed):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as file:

@@ -183,7 +183,9 @@ def test_a_picture_that_takes_its_decoder_minutes_is_refused(http, name):
     """Few pixels, few bytes, and more work than either says: in the server, and in the process that reads uploads."""
     data = SLOW_PICTURES[name]()
     text = base64.b64encode(data).decode()
-    rows = "".join(f'{row},{row * row % 7},"{f"data:image/png;base64,{text}" if row == 1 else ""}"\n' for row in range(5))
+    rows = "".join(
+        f'{row},{row * row % 7},"{f"data:image/png;base64,{text}" if row == 1 else ""}"\n' for row in range(5)
+    )
     kept = send(http, "a.csv", f"id,x,image\n{rows}".encode()).json()["upload"]
     body = {"name": "slow", "upload": kept, "id_column": "id", "columns": ["x"]}
     assert http.post("/api/campaigns", json=body).status_code == 201
