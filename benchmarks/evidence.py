@@ -2,10 +2,12 @@
 
     python benchmarks/evidence.py            # all steps
     python benchmarks/evidence.py rates core # those whose title has one of the words
+    python benchmarks/evidence.py --page     # none: only the page, from what is kept
 
 Each step's answer is kept in results/evidence.json as soon as it is there, and the page is written anew: an
 interrupted run loses the step under way; finished cells of the protocol and of the rates, and the cycles that
-campaigns have survived, are kept in results/ besides. Exits with 1 if a step failed; the page says which.
+campaigns have survived, are kept in results/ besides. What campaigns survived is shown as results/durability.json
+counts it. Exits with 1 if a step failed; the page says which.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
+from durability import Record
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "evidence.md"
 KEPT = ROOT / "results" / "evidence.json"
@@ -35,6 +39,8 @@ class Step:
     title: str
     command: tuple[str, ...]
     environment: dict[str, str] = field(default_factory=dict)
+    #: The part of results/durability.json that the page shows in the place of what was printed.
+    part: str = ""
 
     def shown(self) -> str:
         settings = [f"{name}={value}" for name, value in self.environment.items()]
@@ -81,14 +87,14 @@ STEPS = (
     Step("Insurance: a component that was missed", ("benchmarks/insurance.py",)),
     Step("Campaigns: a label with its commit, a million rows, reopening", ("benchmarks/campaign.py",)),
     *(
-        Step(f"Campaigns: {title}", ("benchmarks/durability.py", "--only", part))
+        Step(f"Campaigns: {title}", ("benchmarks/durability.py", "--only", part), part=part)
         for part, title in {
-            "sqlite": "500 times killed, SQLite",
-            "postgres": "500 times killed, PostgreSQL",
-            "server": "500 times the PostgreSQL server killed",
+            "sqlite": "killed again and again, SQLite",
+            "postgres": "killed again and again, PostgreSQL",
+            "server": "the PostgreSQL server killed again and again",
             "crowd-sqlite": "16 people, SQLite",
             "crowd-postgres": "64 people, PostgreSQL",
-            "model": "2,000 examples of the state machine",
+            "model": "examples of the state machine",
         }.items()
     ),
     Step("Learners: cost per batch at 100,000 and 1,000,000 rows", ("benchmarks/learners.py", "--full")),
@@ -161,15 +167,32 @@ def page(results: Mapping[str, Result]) -> str:
         result = results[step.title]
         verdict = "passed" if result.code == 0 else f"FAILED (exit code {result.code})"
         lines += [f"`{step.shown()}`: {verdict}, {result.seconds:.0f} s", "", f"{result.made}."]
-        lines += ["", "```text", result.output or "(no output)", "```"]
+        lines += ["", "```text", shown(step, result) or "(no output)", "```"]
     return "\n".join(lines) + "\n"
+
+
+def shown(step: Step, result: Result) -> str:
+    """What a step printed; of what is counted over several calls, the count so far."""
+    if not step.part or result.code:
+        return result.output
+    record = Record()
+    missing = record.missing(step.part)
+    return f"{'so far' if missing else 'holds'}: {record.said(step.part)}{missing and f'; not yet {missing}'}"
+
+
+def load() -> dict[str, Result]:
+    """The results that earlier calls have kept."""
+    if not KEPT.exists():
+        return {}
+    return {title: Result(**kept) for title, kept in json.loads(KEPT.read_text(encoding="utf-8")).items()}
 
 
 def main() -> int:
     words = [word.lower() for word in sys.argv[1:]]
-    results: dict[str, Result] = {}
-    if KEPT.exists():
-        results = {title: Result(**kept) for title, kept in json.loads(KEPT.read_text(encoding="utf-8")).items()}
+    results = load()
+    if words == ["--page"]:
+        PAGE.write_text(page(results), encoding="utf-8")
+        return 0
     for step in STEPS:
         if words and not any(word in step.title.lower() for word in words):
             continue

@@ -227,3 +227,23 @@ def test_no_program_is_started_for_a_file_that_is_called_an_image(tmp_path, monk
     with pytest.raises(InputError, match="is no readable image"):
         make_pool(table)
     assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("a.jpg", {"progressive": True}), ("a.jpg", {}), ("a.png", {}), ("a.gif", {}), ("a.ppm", {}), ("a.bmp", {}),
+     ("a.tif", {"compression": "raw"}), ("a.webp", {})],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["1", "L", "RGB"])
+def test_ordinary_images_of_every_kind_are_read(tmp_path: Path, name: str, options: dict[str, Any], mode: str) -> None:
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    random = np.random.default_rng(0)
+    pixels = image.fromarray(random.integers(0, 256, (40, 60, 3), np.uint8)).convert(mode)
+    pixels.save(tmp_path / name, **options)
+    assert read_table(tmp_path).column("image")[0].startswith("data:image/")
+
+
+def test_a_comment_in_a_pixmap_is_passed_over(tmp_path: Path) -> None:
+    pytest.importorskip("PIL", reason="Pillow is not installed")
+    (tmp_path / "a.ppm").write_bytes(b"P6\n# made by hand\n2 2\n255\n" + bytes(12))
+    assert read_table(tmp_path).column("image")[0].startswith("data:image/png")

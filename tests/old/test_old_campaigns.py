@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from activecover.home import Home, archive, read_certificate, restore, verify
 from make import NEXT, NOT_ARCHIVED, OUTSIDE, PLANS, VERSIONS, digest, go_on, is_positive, pool_of
 
 from activecover import Campaign
 from activecover.campaign import check_certificate
 from activecover.cli import main
 from activecover.errors import ActiveCoverError, InputError
-from activecover.home import Home, archive, read_certificate, restore, verify
 from activecover.learners import LEARNERS
 
 HERE = Path(__file__).parent

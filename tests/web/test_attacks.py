@@ -271,6 +271,19 @@ def test_an_archive_writes_only_where_it_may(team):
 # -- contents ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "embed", ["images:/etc/passwd", "images@1:/nowhere", "sentence:somebody/a-model", "sentence@1:/etc"]
+)
+def test_no_model_of_the_server_or_of_a_hub_is_run_for_a_request(team, embed):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        file.writestr("a.png", b"x")
+    owner = team.http["owner"]
+    kept = owner.post("/api/uploads", params={"name": "a.zip"}, content=packed.getvalue()).json()["upload"]
+    answer = owner.post("/api/campaigns", json={"name": "x", "upload": kept, "embed": embed})
+    refused(answer, 422, "begin such a campaign on the server itself")
+
+
 def test_scripts_in_text_names_and_templates_do_not_run(team, visit, tmp_path):
     """In every place where contents can come from, on every view of the page."""
     rows = [["id", SCRIPT, "note"], *([f"{SCRIPT}{row}", str(900 + row * row), SCRIPT] for row in range(12))]

@@ -117,6 +117,11 @@ class Team:
         address = path if "://" in path else f"{self.server.url}/api/campaigns/{path}".rstrip("/")
         return httpx.request(method, address, json=body, headers=headers, timeout=60)
 
+    def tell_once(self, who: str, name: str, id: str, label: bool, key: str) -> Any:
+        headers = {"Authorization": f"Bearer {self.tokens[who]}", "Idempotency-Key": key}
+        body = {"ids": id, "labels": label}
+        return httpx.post(f"{self.server.url}/api/campaigns/{name}/tell", json=body, headers=headers, timeout=60)
+
     def ask(self, who: str, name: str, k: int = 1) -> list[Any]:
         return list(self.send(who, "POST", f"{name}/ask", {"k": k}).json()["items"])
 
@@ -198,6 +203,20 @@ def test_in_double_labelling_an_answer_is_final_once_the_other_is_in(team: Team)
     ):
         refused(request, 422, "has all its answers: only an adjudicator can change them")
     (found,) = team.send("judge", "GET", f"pair/items?search={item}&limit=1").json()["items"]
+    assert found["opinions"] == {"ann": True, "cat": False}
+
+
+def test_the_name_of_somebody_else_s_request_does_not_tell_what_they_said(team: Team) -> None:
+    """Who guesses it (scripts like to use the id) learnt whether they agree, and their own answer was lost."""
+    (item,) = team.ask("ann", "pair")
+    name = item["id"]
+    assert team.tell_once("ann", "pair", name, True, "label-1").json()["repeated"] is False
+    while name not in [one["id"] for one in team.ask("cat", "pair", 20)]:
+        team.tell("cat", "pair", team.ask("cat", "pair")[0]["id"], False)
+    for repeated in (False, True):
+        answer = team.tell_once("cat", "pair", name, False, "label-1")
+        assert (answer.status_code, answer.json().get("repeated")) == (200, repeated), answer.text
+    (found,) = team.send("judge", "GET", f"pair/items?search={name}&limit=1").json()["items"]
     assert found["opinions"] == {"ann": True, "cat": False}
 
 

@@ -3,7 +3,9 @@
 import base64
 import gzip
 import io
+import itertools
 import json
+import re
 import resource
 import struct
 import time
@@ -17,7 +19,7 @@ from serving import Server, httpx, make_home, scene
 
 arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-pytest.importorskip("PIL", reason="Pillow is not installed")
+image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
 POOL, _ = scene()
 SECONDS = 5
@@ -154,6 +156,49 @@ def test_a_picture_of_169_megapixels_in_a_table_is_not_decoded(http):
     assert answer.status_code == 422
     assert "13,000 x 13,000 pixels" in answer.json()["detail"]
     assert http.delete("/api/campaigns/pictures", params={"confirm": "pictures"}).status_code == 200
+
+
+def jpeg_of_many_scans():
+    """Half a megabyte that goes through 31 million pixels ten thousand times."""
+    made = io.BytesIO()
+    image.new("L", (5600, 5600)).save(made, "JPEG", progressive=True)
+    data = made.getvalue()
+    places = [found.start() for found in re.finditer(rb"\xff[\xda\xc4\xd9]", data)] + [len(data)]
+    parts = [data[begin:end] for begin, end in itertools.pairwise(places)]
+    scan = min((part for part in parts if part.startswith(b"\xff\xda")), key=len)
+    return data[: places[0]] + b"".join(part + scan * 10_000 * (part is scan) for part in parts)
+
+
+SLOW_PICTURES = {
+    "scans.jpeg": jpeg_of_many_scans,
+    "comments.ppm": lambda: b"P2 10 10 255\n" + b"#\n" * 4_000_000 + b"1 " * 100,
+    "long header.ppm": lambda: b"P6\n" + b"#" * 9_000_000 + b"\n10 10 255\n" + bytes(300),
+    "fill bytes.jpeg": lambda: b"\xff\xd8" + b"\xff" * 9_000_000,
+    "chunks.png": lambda: png(9)[:33] + struct.pack(">L4sL", 0, b"teSt", zlib.crc32(b"teSt")) * 750_000 + png(9)[33:],
+}
+
+
+@pytest.mark.parametrize("name", SLOW_PICTURES)
+def test_a_picture_that_takes_its_decoder_minutes_is_refused(http, name):
+    """Few pixels, few bytes, and more work than either says: in the server, and in the process that reads uploads."""
+    data = SLOW_PICTURES[name]()
+    text = base64.b64encode(data).decode()
+    rows = "".join(
+        f'{row},{row * row % 7},"{f"data:image/png;base64,{text}" if row == 1 else ""}"\n' for row in range(5)
+    )
+    kept = send(http, "a.csv", f"id,x,image\n{rows}".encode()).json()["upload"]
+    body = {"name": "slow", "upload": kept, "id_column": "id", "columns": ["x"]}
+    assert http.post("/api/campaigns", json=body).status_code == 201
+    started = time.monotonic()
+    answer = http.get("/api/campaigns/slow/image", params={"id": "1", "column": "image"})
+    assert time.monotonic() - started < SECONDS
+    assert (answer.status_code, "no image that can be shown" in answer.json()["detail"]) == (422, True)
+    assert http.delete("/api/campaigns/slow", params={"confirm": "slow"}).status_code == 200
+    kept = send(http, "a.zip", zipped(a_png=data, b_png=data, c_png=png(20))).json()["upload"]
+    started = time.monotonic()
+    answer = http.post("/api/campaigns", json={"name": "slow", "upload": kept})
+    assert time.monotonic() - started < 2 * SECONDS  # two pictures, each looked at twice
+    assert (answer.status_code, "no readable image" in answer.json()["detail"]) == (422, True)
 
 
 def test_a_file_that_takes_too_much_memory_is_one_line(http):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import signal
@@ -11,12 +12,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from forging import FORMAT_1, FORMAT_1_OWN, Forged, snapshot
+from forging import FORMAT_1, FORMAT_1_OWN, STRANGER, Forged, snapshot
 
 from activecover import ActiveCoverError
 from activecover.cli import main
-from activecover.workspace import Workspace, archive, restore
+from activecover.workspace import PublicKey, Workspace, archive, restore
 
 
 @pytest.fixture
@@ -286,6 +288,58 @@ def test_restoring_that_is_killed_at_any_moment_leaves_nothing(tmp_path: Path, p
     assert count > 20
     with Workspace(tmp_path / "home") as home, home.open("one") as campaign:
         assert len(campaign.labels()) >= 12
+
+
+def with_recipe(folder: Path, change: dict[str, Any], arrays: bytes | None = None) -> tuple[Path, Path]:
+    """An archive in which the recipe for more rows is another one; and a file of rows."""
+    file = folder / "f.csv"
+    file.write_text("id,x,y\n" + "".join(f"r{row},{row * 3 % 7},{row * row % 5}\n" for row in range(20)))
+    with Workspace(folder / "strangers") as home:
+        home.new("a", file, id_column="id", explore=0, known=["r1"]).close()
+        archive(home, "a", folder / "a.zip")
+    forged = Forged.read(folder / "a.zip")
+    recipe = json.loads(forged.files["pool/embedding/embedding.json"]) | change
+    if arrays is not None:
+        forged.files["pool/embedding/embedding.npz"] = arrays
+        recipe["arrays"] = hashlib.blake2b(arrays, digest_size=16).hexdigest()
+    forged.files["pool/embedding/embedding.json"] = json.dumps(recipe).encode()
+    return forged.write(folder / "b.zip"), file
+
+
+def test_a_model_that_an_archive_names_is_not_run_for_more_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parameters = {"columns": None, "seed": 0, "model": "somebody/a-model"}
+    recipe = {"embedding": "sentence", "parameters": parameters, "learnt": {"dimensions": 2}}
+    path, file = with_recipe(tmp_path, recipe)
+    at = ["--home", str(tmp_path / "home")]
+    assert main(["restore", str(path), *at]) == 0
+    capsys.readouterr()
+    for command in (["add-rows", "a", str(file)], ["import", "a", str(file), "--outside"]):
+        assert main([*command, *at]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "came in an archive that names 'somebody/a-model'" in line
+    # Of somebody whose key was compared it is taken, as far as it is installed.
+    assert (
+        main(
+            ["restore", str(path), "--as", "b", "--key", PublicKey(STRANGER.public_key().public_bytes_raw()).text, *at]
+        )
+        == 0
+    )
+    assert main(["add-rows", "b", str(file), *at]) == 2
+    assert "came in an archive" not in capsys.readouterr().err
+
+
+def test_arrays_that_are_packed_within_an_archive_have_a_limit_too(tmp_path: Path) -> None:
+    packed, header = io.BytesIO(), io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (50 << 20,)})
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("mean.npy", header.getvalue() + bytes(400 << 20))
+    path, _ = with_recipe(tmp_path, {}, packed.getvalue())
+    with Workspace(tmp_path / "home") as home:
+        with pytest.raises(ActiveCoverError, match="it unpacks to"):
+            restore(home, path)
+        assert home.names() == []
 
 
 def test_the_same_pool_is_shared_and_a_changed_one_is_not(tmp_path: Path) -> None:

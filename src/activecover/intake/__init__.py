@@ -1,7 +1,14 @@
 """Embedding on the way in: a file becomes a table, a table becomes a pool, and later rows join its space."""
 
 from activecover.intake._base import Embedding
-from activecover.intake._catalogue import EMBEDDINGS, Choice, choose_embedding, load_embedding, make_embedding
+from activecover.intake._catalogue import (
+    EMBEDDINGS,
+    Choice,
+    choose_embedding,
+    comes_from_elsewhere,
+    load_embedding,
+    make_embedding,
+)
 from activecover.intake._claims import TooLarge, check_unpacked
 from activecover.intake._columns import ScaledColumns
 from activecover.intake._confined import Busy, ConfinedIntake, DiskFull, default_memory
@@ -40,6 +47,7 @@ __all__ = [
     "TooLarge",
     "check_unpacked",
     "choose_embedding",
+    "comes_from_elsewhere",
     "default_memory",
     "is_picture",
     "load_embedding",

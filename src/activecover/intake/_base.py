@@ -72,6 +72,11 @@ class Embedding(ABC):
         """What the vectors' columns stand for, where that can be said."""
         return None
 
+    @property
+    def elsewhere(self) -> str | None:
+        """What it takes from this machine or from a hub besides what is stored with it, if anything: a model, a network."""
+        return None
+
     def parameters(self) -> dict[str, Any]:
         """What the constructor takes to make this embedding again."""
         return {"columns": self.columns, "seed": self.seed}

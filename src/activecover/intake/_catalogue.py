@@ -116,6 +116,18 @@ def make_embedding(
     return EMBEDDINGS.build(name, **{"columns": None, **parameters}), f"{EMBEDDINGS[name].name}: as asked for"
 
 
+def comes_from_elsewhere(embed: str) -> bool:
+    """Whether a name of an embedding also names a model or a network, which is fetched or read from a file.
+
+    Examples
+    --------
+    >>> [comes_from_elsewhere(embed) for embed in ("auto:dense", "columns:x,y", "images", "images@1:net.pt")]
+    [False, False, False, True]
+    """
+    name, _, argument = embed.partition(":")
+    return bool(argument) and name.partition("@")[0] in _ARGUMENTS
+
+
 def load_embedding(folder: str | Path) -> Embedding:
     """Take up a stored embedding, whichever it is."""
     written, arrays = read_stored(Path(folder))

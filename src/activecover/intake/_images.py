@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import zipfile
 import zlib
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,6 +29,11 @@ _PICTURE = "data:image/"
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 #: Images of more pixels are not decoded: they would fill the memory.
 LARGEST_PICTURE = 64_000_000
+#: Each scan of a JPEG goes through all of its pixels again, and takes next to no room in the file.
+_MOST_SCANS = 100
+#: Parts of a file that is no more than an image; what has more keeps the decoder busy with going through them.
+_MOST_PARTS = 100_000
+_LONGEST_HEADER = 1000
 
 
 class ImageFiles:
@@ -126,6 +134,7 @@ def open_picture(data: bytes, side: int, most: int = LARGEST_PICTURE) -> Any:
     least ``side`` pixels wide and high.
     """
     image: Any = require("PIL.Image", extra="images", purpose="images")
+    _check_parts(data)
     opened = image.open(io.BytesIO(data), formats=_FORMATS)
     width, height = opened.size
     if width * height > most:
@@ -135,6 +144,55 @@ def open_picture(data: bytes, side: int, most: int = LARGEST_PICTURE) -> Any:
             opened.close()
             raise ValueError(f"{width:,} x {height:,} pixels; {most:,} at most")
     return opened
+
+
+def _check_parts(data: bytes) -> None:
+    """Refuse an image that takes its decoder far longer than its size and pixels say."""
+    if data.startswith(b"\xff\xd8"):
+        # Within what is coded no other byte than 0 follows a byte of 255.
+        if data.count(b"\xff\xda") > _MOST_SCANS:
+            raise ValueError(f"more than {_MOST_SCANS} scans")
+        parts = sum(1 for _ in islice(_segments(data), _MOST_PARTS + 1))
+    elif data.startswith(b"\x89PNG"):
+        parts = sum(1 for _ in islice(_chunks(data), _MOST_PARTS + 1))
+    elif data.startswith(b"GIF8"):
+        parts = data.count(b"!\xfe")
+    elif data.startswith(b"P"):
+        # Numbers as text, and comments between them, are gone through one character at a time.
+        if not _PIXMAP.match(data[:_LONGEST_HEADER]):
+            raise ValueError("a pixmap of numbers as text, or with a long header")
+        return
+    else:
+        return
+    if parts > _MOST_PARTS:
+        raise ValueError(f"more than {_MOST_PARTS:,} parts")
+
+
+def _segments(data: bytes) -> Iterator[int]:
+    """The places of a JPEG's segments before its first scan, and of single bytes that are passed over."""
+    place = 2
+    while data[place : place + 1] == b"\xff" and (kind := data[place + 1 : place + 2]) != b"\xda":
+        yield place
+        if kind == b"\xff":
+            place += 1
+        elif kind in _ALONE:
+            place += 2
+        else:
+            place += 2 + max(2, int.from_bytes(data[place + 2 : place + 4], "big"))
+
+
+def _chunks(data: bytes) -> Iterator[int]:
+    """The places of a PNG's chunks."""
+    place = 8
+    while place + 8 <= len(data):
+        yield place
+        place += 12 + int.from_bytes(data[place : place + 4], "big")
+
+
+#: Markers of a JPEG that are followed by no length.
+_ALONE = tuple(bytes([kind]) for kind in (0, 1, *range(0xD0, 0xDA)))
+_GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
+_PIXMAP = re.compile(rb"P(?:4%b\d+|[56]%b\d+%b\d+)%b\d+\s" % ((_GAP,) * 4))
 
 
 def picture_of(data: bytes) -> str:

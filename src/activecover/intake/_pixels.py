@@ -60,6 +60,11 @@ class ImageEmbedding(Embedding):
         self.side = side
         self.dimensions = dimensions
 
+    @property
+    def elsewhere(self) -> str | None:
+        """The file of the network, where there is one."""
+        return self.network
+
     def parameters(self) -> dict[str, Any]:
         """What the constructor takes."""
         own = {"network": self.network, "side": self.side, "dimensions": self.dimensions}

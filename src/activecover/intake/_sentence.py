@@ -41,6 +41,11 @@ class SentenceEmbedding(Embedding):
         super().__init__(columns, seed=seed)
         self.model = model
 
+    @property
+    def elsewhere(self) -> str | None:
+        """The model."""
+        return self.model
+
     def parameters(self) -> dict[str, Any]:
         """What the constructor takes."""
         return {**super().parameters(), "model": self.model}

@@ -13,7 +13,7 @@ from typing import Any
 from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.errors import InputError, StoreError
 from activecover.files import WorkFolder, open_private
-from activecover.intake import Busy, ConfinedIntake, DiskFull, TooLarge, check_unpacked
+from activecover.intake import Busy, ConfinedIntake, DiskFull, TooLarge, check_unpacked, comes_from_elsewhere
 from activecover.web._map import PoolMap, Way
 from activecover.web._problems import DISK_FULL, Problem, missing
 from activecover.web._promises import Promises
@@ -137,6 +137,11 @@ class Desk:
                 return self.get(name)
             raise Problem(f"there is a campaign {name!r} already; choose another name", 409, "taken")
         _check_template(template)
+        if comes_from_elsewhere(how["embed"]):
+            raise InputError(
+                "embed names a model or a network, which would be read from the server's disk or fetched, and run there: "
+                "begin such a campaign on the server itself, with activecover new"
+            )
         path = self._upload_path(upload)
         with calling(path), self._work() as work:
             embed = embedding_for(how["embed"], how["learner"], how["forget_negatives"])

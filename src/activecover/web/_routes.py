@@ -95,7 +95,7 @@ One = Annotated[Open, Depends(_opened)]
 Me = Annotated[Person, Depends(_person)]
 Account = Annotated[Person, Depends(_account)]
 TheAccess = Annotated[Access, Depends(access_of)]
-Key = Annotated[
+_KeyHeader = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
@@ -104,6 +104,15 @@ Key = Annotated[
         description="A name for the request: made again under it, it counts once, after a restart too.",
     ),
 ]
+
+
+def _own_key(request: Request, key: _KeyHeader = None) -> str | None:
+    """The name of a request, for each person apart: one could be guessed, and would tell what its first user said."""
+    name = _account(request).name
+    return key if key is None or name is None else f"{key} {name}"
+
+
+Key = Annotated[str | None, Depends(_own_key)]
 Search = Annotated[str, Query(max_length=200)]
 Offset = Annotated[int, Query(ge=0, le=2**53)]
 Limit = Annotated[int, Query(ge=1, le=PAGE)]
@@ -218,7 +227,7 @@ def once(
     for kind, name, label in written:
         other = wanted is not None and (name not in wanted or (label is not None and bool(wanted[name]) != bool(label)))
         if kind not in kinds or other:
-            raise Problem(f"Idempotency-Key {key!r} was used for another request: make a new one", 422)
+            raise Problem("this Idempotency-Key was used for another request: make a new one", 422)
     return written
 
 

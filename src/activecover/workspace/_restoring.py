@@ -103,7 +103,8 @@ def _take_in(home: Workspace, work: Path, unpacked: Unpacked, name: str) -> None
             private_folder(home.folder / "outside")
             unpacked.outside.rename(home.folder / outside)
             sync_folder(home.folder / "outside")
-        about = {**settings, "pool": pool, "outside": outside, "restored": work.name}
+        foreign = not (unpacked.signer.trusted or unpacked.signer.own)
+        about = {**settings, "pool": pool, "outside": outside, "restored": work.name, "foreign": foreign}
         log = home.store.create(name, about)
         try:
             with log.turn():

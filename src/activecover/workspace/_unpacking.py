@@ -48,12 +48,14 @@ class Limits:
     events: int = 250_000
     events_size: int = 1 << 27
     outside: int = 1 << 26
+    #: What the arrays of an embedding, which are packed once more, unpack to.
+    embedding: int = 1 << 28
     pool: PoolLimits = field(default_factory=PoolLimits)
 
 
 USUAL = Limits()
 #: For archives whose maker is trusted: as much as the disk takes.
-LARGE = Limits(1 << 60, 1, 1 << 40, 1 << 60, 1 << 40, replace(USUAL.pool, rows=1 << 40))
+LARGE = Limits(1 << 60, 1, 1 << 40, 1 << 60, 1 << 40, 1 << 40, replace(USUAL.pool, rows=1 << 40))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,9 @@ def unpack(
         for inside, digest in manifest.hashes.items():
             _unpack_member(packed, inside, folder, digest)
         check_pool_folder(folder / "pool", limits.pool)
+        arrays = PoolFolder(folder / "pool").embedding_folder / "embedding.npz"
+        if arrays.is_file():
+            check_npz(arrays, ZipLimits(size=limits.embedding, ratio=1, flat=True))
         log = ArchivedLog(folder / EVENTS, limits.events)
         _check_chain(manifest, log)
         if manifest.outside:

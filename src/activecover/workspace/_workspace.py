@@ -198,7 +198,14 @@ class Workspace:
     def recipe(self, name: str) -> Recipe | None:
         """How the rows of a campaign were made, where it was not given as vectors."""
         place = self.pool_folder(name).embedding_folder
-        return Recipe.load(place) if place.is_dir() and any(place.iterdir()) else None
+        recipe = Recipe.load(place) if place.is_dir() and any(place.iterdir()) else None
+        about = self.store.about(name)
+        if recipe is not None and recipe.embedding.elsewhere and about.get("foreign", "restored" in about):
+            raise InputError(
+                f"{name}: came in an archive that names {recipe.embedding.elsewhere[:80]!r} for making vectors, which would "
+                "be fetched or read here and run; if you trust who made the archive, restore it with their --key"
+            )
+        return recipe
 
     def add_rows(self, name: str, source: str | Path, *, header: bool = True) -> int:
         """Add the rows of a file to a campaign's pool, in the same space; how many there were."""
