@@ -1,4 +1,4 @@
-"""What can go wrong, said in one line each."""
+"""The errors users can meet, each with a message of one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_COUNT = 2**63 - 1
 
 
 class ActiveCoverError(Exception):
-    """Base of every error that activecover raises on purpose: its message is one line for the user."""
+    """Base class of all errors that activecover raises on purpose; the message is one line for the user."""
 
 
 class InputError(ActiveCoverError, ValueError):
@@ -27,15 +27,15 @@ class InputError(ActiveCoverError, ValueError):
 
 
 class StoreError(ActiveCoverError, OSError):
-    """The label log could not be read or written; what was acknowledged before is still there."""
+    """The label log could not be read or written; labels acknowledged earlier are still there."""
 
 
 class ArchiveError(InputError, StoreError):
-    """An archive is damaged, was changed, or was made to do harm: nothing of it was kept."""
+    """An archive is damaged, altered or malicious; none of it was kept."""
 
 
 class MissingExtraError(ActiveCoverError, ImportError):
-    """An optional dependency is needed and not installed."""
+    """An optional dependency is needed but not installed."""
 
 
 class ModelUnavailableError(ActiveCoverError):
@@ -43,7 +43,7 @@ class ModelUnavailableError(ActiveCoverError):
 
 
 def check_count(name: str, value: Any, least: int = 1) -> None:
-    """Refuse what is not a whole number from ``least``; none given is fine.
+    """Refuse anything but a whole number from ``least``, or None.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Optional dependencies: imported where used, and one clear line when one is missing."""
+"""Optional dependencies: imported where they are used, with one clear line if one is missing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Figures from traces, as the paper counts them and as users ask for them.
+"""Metrics computed from traces: the paper's, and those users ask for.
 
-All logs of a run are counted from the very first label, the random sample included, except for the
-paper's curve and AUC, which look only at positives outside the first sample (batch 0).
+Labels are counted from the very first one, the random sample included. Only the paper's curve and AUC
+disregard the positives in the first sample (batch 0).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NORMAL_95 = 1.96
 def recall_by_batch(trace: Trace) -> npt.NDArray[np.float64]:
     """Percentage of the positives outside batch 0 that are labelled after each planned batch.
 
-    A run that ended early because everything was found stays at 100; one that ended on a budget stays
-    where it was.
+    The curve of a run that ended early stays at its last value: at 100 if everything was found, lower if the budget
+    was spent.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def auc(trace: Trace) -> float:
 
 
 def labels_for(trace: Trace, fraction: float) -> int | None:
-    """How many labels it took to find a fraction of the positives; None if the run ended before.
+    """How many labels it took to find a fraction of the positives; None if the run ended earlier.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def labels_for(trace: Trace, fraction: float) -> int | None:
     """
     if not 0 < fraction <= 1:
         raise InputError(f"a fraction of the positives lies above 0 and up to 1, not at {fraction:g}")
-    # Rounding guards against 0.95 * 100 = 95.00000000000001.
+    # Rounding guards against products such as 95.00000000000001, which would be rounded up.
     wanted = int(np.ceil(round(fraction * _positives(trace), 9)))
     if wanted == 0:
         return 0
@@ -68,19 +68,19 @@ def labels_for(trace: Trace, fraction: float) -> int | None:
 
 
 def query_cost(trace: Trace) -> int | None:
-    """Q: labels until the last positive was labelled; None if the run ended before."""
+    """Q: labels until the last positive was labelled; None if the run ended earlier."""
     return labels_for(trace, 1.0)
 
 
 def excess_query_cost(trace: Trace, optimal: int | None = None) -> int | None:
-    """C = Q - Q_opt; negative if the pool let a learner do with less than the support. Never clipped.
+    """C = Q - Q_opt; it can be negative, if a learner found all positives with fewer labels than Q_opt.
 
     Parameters
     ----------
     trace : Trace
         A simulated run.
     optimal : int, optional
-        Q_opt, the number of rows in the positives' support; the number of positives where not given.
+        Q_opt, the number of rows in the positives' support; by default the number of positives.
     """
     cost = query_cost(trace)
     if cost is None:
@@ -94,7 +94,7 @@ def precision(trace: Trace) -> float:
 
 
 def work_saved(trace: Trace, recall: float = 0.95) -> float | None:
-    """WSS: the share of the pool that need not be labelled for a recall, less what chance would save."""
+    """WSS (work saved over sampling): share of the pool left unlabelled at a recall, less what chance would save."""
     labels = labels_for(trace, recall)
     return None if labels is None else (trace.pool_rows - labels) / trace.pool_rows - (1 - recall)
 
@@ -103,7 +103,7 @@ def work_saved(trace: Trace, recall: float = 0.95) -> float | None:
 class Score:
     """Mean AUC over runs and its error band, both in percent; NaN where no run was available.
 
-    ``failed`` runs had no result, for the reason in ``unavailable``; they do not count in the mean.
+    ``failed`` runs have no result, for the reason in ``unavailable``, and are excluded from the mean.
     """
 
     mean: float
@@ -121,14 +121,14 @@ class Score:
 def score(traces: Sequence[Trace]) -> Score:
     """Mean AUC with the paper's band: 1.96 times the batches' mean standard deviation over √runs.
 
-    Runs in which the learner's rule could not be used do not count.
+    Runs in which the learner's model was unavailable are excluded.
     """
     reasons = [trace.unavailable for trace in traces if trace.unavailable is not None]
     return score_of_curves([recall_by_batch(trace) for trace in traces if trace.unavailable is None], reasons)
 
 
 def score_of_curves(curves: Sequence[Sequence[float] | npt.NDArray[np.float64]], reasons: Sequence[str] = ()) -> Score:
-    """The score of runs given as their curves, and of those that failed as their reasons."""
+    """The score of runs, given the curves of the successful ones and the reasons of the failed ones."""
     reason, runs = (reasons[0] if reasons else None), len(curves)
     if not runs:
         return Score(float("nan"), float("nan"), 0, reason or "no runs", len(reasons))

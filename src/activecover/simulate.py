@@ -16,7 +16,7 @@ from activecover.learners import LEARNERS, Labels, Learner, make_learner, strati
 from activecover.pool import Pool, Vectors
 from activecover.trace import Trace
 
-#: Called with the run's number, labels asked so far and positives found so far.
+#: Called with the number of the run, the labels so far and the positives found so far.
 Watcher = Callable[[int, int, int], None]
 
 
@@ -35,28 +35,28 @@ def simulate_one(
     to_the_end: bool = False,
     watch: Watcher | None = None,
 ) -> Trace:
-    """One run: explore, then ask in batches until every positive is found (or a limit is met).
+    """Simulate one run: explore, then ask in batches until every positive is found or a limit is reached.
 
     Parameters
     ----------
     pool : Pool
         The rows.
     positive : array of bool
-        The truth, a value per row.
+        The true label of each row.
     learner : Learner
-        It is put on the pool anew.
+        The learner; it is started afresh on the pool.
     batch : int
-        Rows per batch; within a batch nothing is told.
+        Rows per batch; the learner is told the labels of a batch at its end.
     batches, budget : int, optional
-        Most batches after exploration, and most labels in all.
+        Maximum number of batches after exploration, and of labels in all.
     seed, run, name
-        Recorded in the trace; the seed goes to the learner.
+        Recorded in the trace; the seed is also passed to the learner.
     outside : array, optional
         Encoded vectors of positives from outside the pool.
     to_the_end : bool
-        Go on until the pool is empty even when nothing is left to find.
+        Continue until the pool is empty, even if no positive is left.
     watch : callable, optional
-        Told of progress after each batch.
+        Called after each batch to report progress.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def simulate_one(
     for what, value in (("batches", batches), ("seed", seed)):
         check_count(what, value, 0)
     total = int(truth.sum())
-    record = _Record(truth, run, watch)
+    record = _Progress(truth, run, watch)
     started = time.perf_counter()
     learner.begin(pool, seed=seed, outside=outside)
     most = len(pool) if budget is None else min(budget, len(pool))
@@ -77,8 +77,8 @@ def simulate_one(
     while len(record) < most and learner.exploring():
         left = max(1, learner.exploration_.size - len(record))
         record.tell(learner, learner.propose(min(left, most - len(record))).rows, explored=True)
-    # Planned from the size of the sample, not from how long the search for a first positive took, so
-    # that all runs have curves of one length.
+    # Planned from the size of the sample, not from how long it took to find a first positive, so that the
+    # curves of all runs have the same length.
     planned = batches if batches is not None else max(1, -(-(len(pool) - learner.exploration_.size) // batch))
     for _ in range(planned):
         k = min(batch, most - len(record))
@@ -107,18 +107,18 @@ def simulate_one(
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """The runs of one learner, and what they add up to."""
+    """The runs of one learner, and their summary."""
 
     learner: str
     traces: list[Trace]
 
     @property
     def score(self) -> metrics.Score:
-        """Mean AUC and band over the runs."""
+        """Mean AUC of the runs, with its band."""
         return metrics.score(self.traces)
 
     def summary(self) -> dict[str, Any]:
-        """The usual figures as means over the runs (None where a run ended before)."""
+        """The usual metrics as means over the runs; None where a run ended too early to tell."""
         good = [trace for trace in self.traces if trace.unavailable is None]
         score = self.score
         summary: dict[str, Any] = {
@@ -165,13 +165,13 @@ def simulate(
     learner : str or Learner
         A registered name or code, or a learner of your own.
     batch : int or str
-        Rows per batch: a number, or a percentage of the pool less the first sample, as in the paper.
+        Rows per batch: a number, or a percentage of the pool without the first sample, as in the paper.
     runs, seed : int
-        Runs, each with another random sample: run ``i`` uses seed ``seed + i``.
+        Number of runs, each with its own random sample: run ``i`` uses seed ``seed + i``.
     explore : int
-        Rows labelled at random first (a learner object brings its own).
+        Rows labelled at random first, unless ``learner`` is an object, which has its own number.
     strata : array, optional
-        Draw the first sample in proportion to these classes.
+        Classes of the rows; the first sample is drawn in proportion to them.
     batches, budget, outside, to_the_end, watch
         As in :func:`simulate_one`.
 
@@ -205,7 +205,7 @@ def simulate(
 
 
 def batch_size(batch: int | str, rows: int) -> int:
-    """Rows per batch from a number or a percentage such as ``"5%"``.
+    """Rows per batch, from a number or a percentage such as ``"5%"``.
 
     Examples
     --------
@@ -223,8 +223,8 @@ def batch_size(batch: int | str, rows: int) -> int:
     raise InputError(f"batch {batch!r}: give a number of rows from 1, or a percentage up to 100% such as 5%")
 
 
-class _Record:
-    """The labels of a run as they come in."""
+class _Progress:
+    """The labels of a run so far."""
 
     def __init__(self, truth: npt.NDArray[np.bool_], run: int, watch: Watcher | None) -> None:
         self._truth, self._run, self._watch = truth, run, watch
@@ -274,7 +274,7 @@ def _check_truth(pool: Pool, labels: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         raise InputError(f"{given.size} labels for a pool of {len(pool)} rows")
     if given.dtype != bool:
         if not np.isin(given, [0, 1]).all():
-            raise InputError("labels are not yes or no: give booleans, or 0 and 1")
+            raise InputError("labels are neither booleans nor 0 and 1: give one or the other")
         given = given.astype(bool)
     if not given.any():
         raise InputError("no label is positive: there is nothing to find")

@@ -41,8 +41,8 @@ def has_loaded(process, module):
 @pytest.mark.parametrize(
     ("arguments", "latest", "last"),
     [
-        (SIMULATION, 3, "interrupted: the figures rest on the runs that were finished"),
-        ([*GRID, "--out", "grid"], 12, "interrupted: the finished cells are kept; the same command goes on from here"),
+        (SIMULATION, 3, "interrupted: the figures are based on the finished runs"),
+        ([*GRID, "--out", "grid"], 12, "interrupted: the finished cells are kept; run the same command again to resume"),
     ],
     ids=["simulate", "workers"],
 )

@@ -114,14 +114,14 @@ def test_from_a_sample(capsys: pytest.CaptureFixture[str], sample: Path, source:
         ("--prevalence 0.1 --components 5 --confidence 1", "confidence 1"),
         ("--prevalence 0.1 --components 5 --confidence nan", "confidence nan"),
         ("--prevalence 0.1 --components 5 --rows 0", "rows 0"),
-        ("--prevalence 0.1 --components 5 --label-col kind", "--label-col belongs to a sample"),
+        ("--prevalence 0.1 --components 5 --label-col kind", "--label-col describes a sample"),
         ("--prevalence 1e-200 --components 5", "can be counted"),
         ("--prevalence 0.1 --components 99999999999999", "components 99,999,999,999,999"),
         ("--from-sample nothing.csv --label-col kind", "nothing.csv: no such file"),
         ("--from-sample sample.csv", "--label-col"),
         ("--from-sample sample.csv --label-col kind --columns x,y", "sample.csv: row 0: label 'bad'"),
         ("--from-sample sample.csv --label-col kind --columns x,y --positive worse", "no label equals 'worse'"),
-        ("--from-sample sample.csv --label-col name --columns x,y --positive n3", "1 different ones"),
+        ("--from-sample sample.csv --label-col name --columns x,y --positive n3", "1 distinct ones"),
     ],
 )
 def test_what_cannot_be_planned_is_said_in_one_line(

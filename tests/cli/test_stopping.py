@@ -81,7 +81,7 @@ def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
 def test_replay_of_one_run(capsys: pytest.CaptureFixture[str], traces: Path) -> None:
     code, text, _ = run(capsys, "stopping replay one.csv --target 0.8 --rule qbcb,two-phase --rule knee")
     assert code == 0
-    assert "60 positives among 600 rows; target 0.8; the ranking alone was there after 48 labels" in text
+    assert "60 positives among 600 rows; target 0.8; the ranking alone reached it after 48 labels" in text
     assert [line.split()[0] for line in text.splitlines()[-3:]] == ["qbcb", "two-phase", "knee"]
 
 

@@ -55,7 +55,7 @@ def test_plan_beyond_the_pool_says_what_then() -> None:
     assert plan.pool.tenth == 460
     said = plan.sentences()
     assert said[0].startswith("It would take 4,603")
-    assert "label them all, or settle for less: a tenth (460 rows)" in said[-1]
+    assert "Label them all, or settle for less: a tenth (460 rows)" in said[-1]
     assert not plan_explore(0.02, 5, 0.05, 0.95, rows=4_603).pool.exceeds  # type: ignore[union-attr]
 
 
@@ -191,9 +191,9 @@ def test_plans_from_a_sample() -> None:
 @pytest.mark.parametrize(
     ("vectors", "positive", "says"),
     [
-        (np.eye(30), np.arange(30) < 4, f"too few positives to estimate from, 4 different ones: label at random until there are {LEAST_POSITIVES}"),
-        (np.eye(30), np.zeros(30, bool), "0 different ones"),
-        (np.ones((50, 2)), np.ones(50, bool), "1 different ones (50 with copies)"),
+        (np.eye(30), np.arange(30) < 4, f"too few positives to estimate from, 4 distinct ones: label at random until there are {LEAST_POSITIVES}"),
+        (np.eye(30), np.zeros(30, bool), "0 distinct ones"),
+        (np.ones((50, 2)), np.ones(50, bool), "1 distinct ones (50 with copies)"),
         (np.eye(30), np.ones(20, bool), "for each of its rows"),
         (np.full((30, 2), np.nan), np.ones(30, bool), "not finite"),
     ],

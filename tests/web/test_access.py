@@ -338,7 +338,7 @@ def test_a_token_on_the_command_line_is_warned_of_and_one_in_the_environment_is_
         return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=True)
 
     given = run("--token", secret)
-    assert "--token can be seen by every user of this machine: use --token-file or ACTIVECOVER_TOKEN" in given.stderr
+    assert "every user of this machine can see --token: use --token-file or ACTIVECOVER_TOKEN" in given.stderr
     given = run(ACTIVECOVER_TOKEN=secret)
     assert (given.stdout.strip(), given.stderr) == (f"{secret} None", "")
     assert "may be guessed" in run(ACTIVECOVER_TOKEN="short").stderr

@@ -248,7 +248,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "words"),
     [
         (["certify"], "name a campaign"),
-        (["certify", "--verify", "x.json"], "say what to check"),
+        (["certify", "--verify", "x.json"], "give either --archive"),
         (["certify", "one", "--archive", "x.zip"], "--archive is for verifying"),
         (["certify", "one", "--verify", "x", "--rule", "knee"], "--rule is for making"),
         (["new", "one", "--pool", "x.csv", "--rule", "qbcb"], "says how to certify: say what"),

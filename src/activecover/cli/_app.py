@@ -1,4 +1,4 @@
-"""The command's root: one app, and one clear line for whatever goes wrong."""
+"""The root of the command: one app, and one clear line per error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-#: Typer's own complaints about the command line; they come from Click, or from Typer's copy of it.
+#: The base class of Typer's usage errors, which comes from Click or from Typer's own copy of Click.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
 app.command("demo")(_demo.demo)
@@ -69,49 +69,50 @@ def _root(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command; the result is its exit code (2 for bad input, 130 when interrupted)."""
+    """Run the command and return its exit code (2 for bad input, 130 if interrupted)."""
     given = tuple(arguments)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn
             result = _invoke(given or ("--help",))
-    except _UsageError as wrong:
-        return _complain(wrong.format_message(), 2)
+    except _UsageError as error:
+        return _complain(error.format_message(), 2)
     except (typer.Abort, KeyboardInterrupt, EOFError):
         return _complain("interrupted", 130)
     except BrokenPipeError:
-        # The reader went away (a pager, head): nothing to say, and nobody to say it to.
+        # The reader of a pipe is gone (a pager, head), so there is nobody to report to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except ActiveCoverError as wrong:
-        return _complain(str(wrong), 2)
-    except OSError as wrong:
-        return _complain(f"{wrong.filename or 'the system'}: {wrong.strerror or wrong}", 2)
+    except ActiveCoverError as error:
+        return _complain(str(error), 2)
+    except OSError as error:
+        return _complain(f"{error.filename or 'the system'}: {error.strerror or error}", 2)
     except MemoryError:
-        return _complain("not enough memory for this pool: use fewer columns or rows", 2)
+        return _complain("not enough memory: use fewer columns or rows", 2)
     if not given:
         return 2
     return result if isinstance(result, int) else 0
 
 
-def _invoke(arguments: Sequence[str]) -> Any:
-    # What app(...) does, but KeyboardInterrupt stays what it is: Typer would end with exit code 130 and no word.
+def _invoke(arguments: Sequence[str]) -> object:
+    # Like app(...), but KeyboardInterrupt is passed on: Typer would exit with code 130 without a message.
     try:
         command = typer.main.get_command(app)
         with command.make_context("activecover", list(arguments)) as context:
-            return command.invoke(context)
+            result: object = command.invoke(context)
+            return result
     except typer.Exit as done:
         return done.exit_code
 
 
-def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """A warning of ours in one line; those of libraries are for programmers."""
+def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Print the package's own warnings, in one line each; those of libraries are for programmers."""
     if category is UserWarning:
         _complain(f"note: {message}", 0)
 
 
 def _complain(text: str, code: int) -> int:
-    # Names come from files and from the command line: what a terminal would act on is spelled out.
+    # Names come from files and the command line: characters a terminal would interpret are escaped.
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
     print(f"activecover: {line}", file=sys.stderr)
     return code

@@ -37,9 +37,7 @@ _DEFAULT_PICTURE = "curves.png"
 
 @app.command("run")
 def run(
-    out_dir: Annotated[
-        Path, typer.Option("--out", help="Folder for the finished cells; an earlier one is gone on with.")
-    ],
+    out_dir: Annotated[Path, typer.Option("--out", help="Folder for the finished cells; an existing one is resumed.")],
     datasets: Annotated[str, typer.Option("--datasets", help="Data sets, comma-separated, or all.")] = "letters",
     labels: Annotated[
         str | None, typer.Option("--labels", help="Positive classes, comma-separated; default: all.")
@@ -48,17 +46,18 @@ def run(
         str, typer.Option("--methods", help="Methods by code or name, comma-separated, or all.")
     ] = "all",
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs per task and method.")] = 1,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 1,
-    budget: Annotated[str | None, typer.Option("--budget", help="Stop in time: 90s, 30m, 2h.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Number of processes.")] = 1,
+    budget: Annotated[str | None, typer.Option("--budget", help="Stop after this time: 90s, 30m, 2h.")] = None,
     engine: Annotated[str, typer.Option("--engine", help="process (this machine), or ray (a cluster).")] = "process",
     address: Annotated[
-        str | None, typer.Option("--address", help="The Ray cluster to join; default: one on this machine.")
+        str | None,
+        typer.Option("--address", help="Address of the Ray cluster to join; default: start one on this machine."),
     ] = None,
     seed: options.Seed = 0,
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where the data sets are.")] = None,
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Folder of the data sets.")] = None,
     json: options.Json = False,
 ) -> int:
-    """Compute cells (data set, label, method, run); finished ones are kept and never computed again."""
+    """Compute cells (data set, label, method, run); finished ones are kept and never recomputed."""
     names = [entry.name for entry in DATASETS] if datasets == "all" else options.split_names(datasets) or []
     chosen = list(METHODS) if methods == "all" else options.split_names(methods) or []
     seconds = None if budget is None else parse_time(budget)
@@ -70,14 +69,14 @@ def run(
                 engine=engine, address=address,
             )  # fmt: skip
     except KeyboardInterrupt:
-        err().print("interrupted: the finished cells are kept; the same command goes on from here")
+        err().print("interrupted: the finished cells are kept; run the same command again to resume")
         return 130
     with Grid(out_dir) as grid:
         done = len(set(plan.cells) & grid.done())
     if json:
         print_json({"out": str(out_dir), "cells": len(plan), "done": done, "complete": complete})
         return 0
-    more = "" if complete else "; the same command goes on from here"
+    more = "" if complete else "; run the same command again to resume"
     out().print(f"{done:,} of {len(plan):,} cells in {out_dir}{more}", markup=False)
     return 0
 
@@ -88,7 +87,7 @@ def table(
     form: Annotated[str, typer.Option("--format", help="text, markdown, latex or csv.")] = "text",
     json: options.Json = False,
 ) -> None:
-    """Mean AUC and band of every method on every task, the best and ties in bold."""
+    """Show mean AUC and band of every method on every task, with the best and its ties in bold."""
     scores = _scores(folder)
     rows = table_rows(scores)
     writers = {"markdown": markdown_table, "latex": latex_table, "csv": csv_table}
@@ -99,20 +98,20 @@ def table(
     elif form == "text":
         _text_table(rows)
     else:
-        raise InputError(f"unknown format {form!r}: choose text, markdown, latex or csv")
+        raise InputError(f"--format {form!r} is unknown: choose text, markdown, latex or csv")
 
 
 @app.command("plot")
 def plot(
     folder: Folder,
     picture: Annotated[
-        Path | None, typer.Option("--out", help=f"The picture; default: DIR/{_DEFAULT_PICTURE}.")
+        Path | None, typer.Option("--out", help=f"File for the picture; default: {_DEFAULT_PICTURE} in the folder.")
     ] = None,
     datasets: Annotated[str | None, typer.Option("--datasets", help="Only these data sets.")] = None,
     labels: Annotated[str | None, typer.Option("--labels", help="Only these labels.")] = None,
     json: options.Json = False,
 ) -> None:
-    """The paper's figure: positives found after each batch, all methods, a panel per task."""
+    """Draw the paper's figure: positives found after each batch by all methods, one panel per task."""
     path = picture or folder / _DEFAULT_PICTURE
     check_picture(path)
     wanted_sets, wanted_labels = options.split_names(datasets), options.split_names(labels)
@@ -132,11 +131,11 @@ def plot(
 
 @app.command("compare")
 def compare_command(folder: Folder, json: options.Json = False) -> None:
-    """Ours minus the paper's figures: by task, by method, in ranks, and in how many tasks EC wins or ties."""
+    """Compare with the paper: differences by task and method, ranks, and tasks in which EC wins or ties."""
     scores = _scores(folder)
     found = compare(scores)
     if not found:
-        raise InputError(f"{folder}: none of its tasks is in the paper")
+        raise InputError(f"{folder}: the paper has none of these tasks")
     if json:
         print_json(
             [
@@ -155,12 +154,12 @@ def compare_command(folder: Folder, json: options.Json = False) -> None:
     _print_differences(scores)
     methods = _methods(table_rows(scores))
     print_table(
-        "Mean difference and mean |difference| to the paper, in points of AUC",
+        "Mean difference and mean |difference| from the paper, in points of AUC",
         ["data set", "tasks", *methods],
         [[one.dataset, one.tasks, *(_pair(one.difference.get(method)) for method in methods)] for one in found],
     )
     print_table(
-        "EC best or tied with the best; rank correlation of the methods with the paper's",
+        "Tasks in which EC is best or tied with the best; correlation of the methods' ranks with the paper's",
         ["data set", "tasks", "ours", "paper", "ranks"],
         [[one.dataset, one.tasks, one.wins, one.paper_wins, _figure(one.rank_agreement)] for one in found],
     )
@@ -169,10 +168,10 @@ def compare_command(folder: Folder, json: options.Json = False) -> None:
 @app.command("export")
 def export(
     folder: Folder,
-    path: Annotated[Path, typer.Argument(help="The file: .csv or .csv.gz.")],
+    path: Annotated[Path, typer.Argument(help="The file to write: .csv or .csv.gz.")],
     json: options.Json = False,
 ) -> None:
-    """Write all finished cells to one file, to keep or to take elsewhere."""
+    """Write all finished cells to one file, to keep or to use elsewhere."""
     with Grid(folder) as grid:
         count = grid.export(path)
     _say({"cells": count, "file": str(path)}, f"{count:,} cells written to {path}", json)
@@ -184,7 +183,7 @@ def include(
     path: Annotated[Path, typer.Argument(help="A file written by bench export.")],
     json: options.Json = False,
 ) -> None:
-    """Take in cells that were computed elsewhere."""
+    """Add cells that were computed elsewhere."""
     with Grid(folder, create=True) as grid:
         count = grid.include(path)
     _say({"new": count, "file": str(path)}, f"{count:,} new cells from {path}", json)
@@ -200,7 +199,7 @@ def parse_time(text: str) -> float:
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
     if match is None or float(match[1]) == 0:
-        raise InputError(f"time {text!r} is not understood: write 90s, 30m or 2h")
+        raise InputError(f"time {text!r}: write a time such as 90s, 30m or 2h")
     return float(match[1]) * _UNITS[match[2]]
 
 
@@ -255,7 +254,7 @@ def _text_table(rows: Sequence[Row]) -> None:
     runs = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0] if counts else 0}"
     for row in rows:
         if row.score.failed and row.score.available:
-            text = f"{row.dataset} {row.label} {row.method}: {row.score.failed} more without a result ({row.score.unavailable})"
+            text = f"{row.dataset} {row.label} {row.method}: {row.score.failed} further runs have no result ({row.score.unavailable})"
             out().print(text, markup=False)
     best = "bold" if terminal else "*"
     out().print(

@@ -1,4 +1,4 @@
-"""``activecover bench frontier``: what each backend costs on a pool of yours."""
+"""``activecover bench frontier``: measure each search backend on a pool of your own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,13 @@ def frontier(
         str | None, typer.Option("--backends", help="Backends, comma-separated; default: all that fit the pool.")
     ] = None,
     steps: Annotated[
-        int, typer.Option("--steps", min=1, max=LARGEST_COUNT, help="Steps: one yes, then the nearest row.")
+        int,
+        typer.Option(
+            "--steps",
+            min=1,
+            max=LARGEST_COUNT,
+            help="Number of steps; in each, one yes is told and the nearest row asked for.",
+        ),
     ] = 200,
     batch: Annotated[int, typer.Option("--batch", min=1, max=LARGEST_COUNT, help="Rows per batch.")] = 100,
     positives: Annotated[
@@ -40,13 +46,13 @@ def frontier(
     columns: options.Columns = None,
     id_col: options.IdColumn = None,
     no_header: options.NoHeader = False,
-    limit: Annotated[float, typer.Option("--limit", help="Seconds per backend, at the most.")] = 300.0,
+    limit: Annotated[float, typer.Option("--limit", help="Maximum seconds per backend.")] = 300.0,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Measure every backend on your pool: build time, memory, time per step, and the order."""
+    """Measure every backend on your pool: build time, memory, time per step, and accuracy of the order."""
     if not 0 < limit < threading.TIMEOUT_MAX:
-        raise InputError(f"limit {limit:g}: give a number of seconds above 0")
+        raise InputError(f"--limit {limit:g}: give a number of seconds above 0")
     names = options.split_names(backends)
     names = None if names is None else [FRONTIERS[name].name for name in names]
     loaded = load_pool(
@@ -70,21 +76,21 @@ def frontier(
 def _start(
     path: Path, loaded: LoadedPool, ids: Sequence[str] | None, label: str | None, seed: int
 ) -> npt.NDArray[np.int64] | None:
-    """The rows to start from: by id, or some of those that a column calls positive."""
+    """The rows to start from: those named by id, or some of those labelled positive in a column."""
     if ids is not None:
         rows = loaded.pool.rows(ids)
         if len(np.unique(rows)) < len(rows):
-            raise InputError("--positives names an id twice")
+            raise InputError("--positives contains an id twice: give each id once")
     elif loaded.labels is not None:
         try:
             known = np.flatnonzero(as_positive(loaded.labels, label))
-        except InputError as wrong:
-            raise InputError(f"{path}: {wrong}") from wrong
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
         rows = np.random.default_rng(seed).permutation(known)[:_MOST_POSITIVES]
     else:
         return None
     if len(rows) >= len(loaded.pool):
-        raise InputError(f"{path}: every row is a positive to start from; no row is left to ask for")
+        raise InputError(f"{path}: all rows are positives to start from, so none is left to ask for; give fewer")
     return rows
 
 
@@ -108,7 +114,8 @@ def _show(path: Path, pool: Pool, batch: int, found: Sequence[Measurement]) -> N
             rows,
         )
         out().print(
-            "a step: tell one yes, ask for the nearest row; every backend in a process of its own", markup=False
+            "In each step, one yes is told and the nearest row asked for. Each backend has its own process.",
+            markup=False,
         )
     for one in found:
         if one.reason:
@@ -121,7 +128,7 @@ def _scaled(value: float | None, factor: float) -> float | None:
 
 def _order(one: Measurement) -> str:
     if one.exact:
-        return "exact" if one.same_order else "NOT THE EXACT ONE"
+        return "exact" if one.same_order else "NOT THE EXACT ORDER"
     recall = "" if one.recall is None else f"{100 * one.recall:.1f} % of nearest found"
     overlap = "" if one.overlap is None else f"; {100 * one.overlap:.1f} % of the steps shared"
     return f"approximate: {recall}{overlap}"

@@ -1,4 +1,4 @@
-"""``activecover bench verify``: some cells made again, and compared."""
+"""``activecover bench verify``: recompute some cells and compare."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from activecover.lab.grid import TOLERANCE, Check, Grid, Result, verify
 
 def verify_command(
     cells: Annotated[Path, typer.Argument(help="A file written by bench export, or the folder of a grid.")],
-    sample: Annotated[int, typer.Option("--sample", min=1, help="How many cells to compute again.")] = 30,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="How many cells to recompute.")] = 30,
     datasets: Annotated[str | None, typer.Option("--datasets", help="Only these data sets.")] = None,
     methods: Annotated[str | None, typer.Option("--methods", help="Only these methods, by code.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Number of processes.")] = 1,
     seed: options.Seed = 0,
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where the data sets are.")] = None,
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Folder of the data sets.")] = None,
     json: options.Json = False,
 ) -> int:
-    """Compute random cells again: with the same code and machine they are the same to the last digit."""
+    """Recompute random cells: with the same code on the same machine, they agree to the last digit."""
     wanted_sets, wanted_methods = options.split_names(datasets), options.split_names(methods)
     chosen = [
         result for result in _read(cells)
@@ -33,7 +33,7 @@ def verify_command(
         and (wanted_methods is None or result.cell.method in wanted_methods)
     ]  # fmt: skip
     if not chosen:
-        raise InputError(f"{cells}: none of its cells is of those data sets and methods")
+        raise InputError(f"{cells}: no cell has the given data sets and methods")
     with meter("cells", quiet=json) as shown:
         checks = verify(
             chosen, sample=sample, seed=seed, data_dir=data_dir, jobs=jobs,
@@ -48,7 +48,7 @@ def verify_command(
         same = sum(check.verdict == "same" for check in checks)
         close = len(checks) - same - wrong
         out().print(
-            f"{len(checks):,} cells made again: {same:,} the same to the last digit, {close:,} within "
+            f"{len(checks):,} cells recomputed: {same:,} the same to the last digit, {close:,} within "
             f"{TOLERANCE:g} points of AUC, {wrong:,} different",
             markup=False,
         )
@@ -70,7 +70,7 @@ def _line(check: Check) -> str:
     if check.verdict == "same":
         return text
     by = "one of them has no result" if math.isnan(check.difference) else f"by {check.difference:.4f} points"
-    return f"{text} {by} ({'; '.join(check.causes) or 'made with the same code, processor and versions'})"
+    return f"{text} {by} ({'; '.join(check.causes) or 'computed with the same code, processor and versions'})"
 
 
 def _plain(check: Check) -> dict[str, object]:

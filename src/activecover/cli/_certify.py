@@ -1,4 +1,4 @@
-"""``activecover certify``: the statement that an auditor can keep, and whether a log bears it out."""
+"""``activecover certify``: make a certificate for an auditor, or verify one against a log."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from activecover.workspace import PublicKey, Workspace, read_certificate, sign_c
 
 def certify(
     name: Annotated[str | None, typer.Argument(help="The campaign.", show_default=False)] = None,
-    target: Annotated[float | None, typer.Option("--target", help="Another recall than was planned.")] = None,
+    target: Annotated[float | None, typer.Option("--target", help="A recall other than the planned one.")] = None,
     confidence: Annotated[
-        float | None, typer.Option("--confidence", help="Another confidence than was planned.")
+        float | None, typer.Option("--confidence", help="A confidence other than the planned one.")
     ] = None,
-    rule: Annotated[str | None, typer.Option("--rule", help="Another rule than was planned.")] = None,
-    file: Annotated[Path | None, typer.Option("--out", help="Keep the certificate in this file (JSON).")] = None,
+    rule: Annotated[str | None, typer.Option("--rule", help="A rule other than the planned one.")] = None,
+    file: Annotated[Path | None, typer.Option("--out", help="Write the certificate to this file (JSON).")] = None,
     check: Annotated[
-        Path | None, typer.Option("--verify", help="Check this certificate instead of making one.")
+        Path | None, typer.Option("--verify", help="Verify this certificate instead of making one.")
     ] = None,
     archive: Annotated[
-        Path | None, typer.Option("--archive", help="Check it against this archive, not against a campaign here.")
+        Path | None, typer.Option("--archive", help="Verify it against this archive instead of a campaign.")
     ] = None,
     key: KeyGiven = None,
     large: Large = False,
@@ -38,20 +38,20 @@ def certify(
     store: StoreUrl = None,
     json: options.Json = False,
 ) -> int:
-    """State what recall is certain, by which rule and from which labels; or verify such a statement.
+    """Make a certificate of recall, or verify one.
 
-    Certificates are signed with the key of the home (``activecover key``). Exit code 1: the target is not certified, or the certificate does not verify.
+    A certificate states a bound on recall, the rule behind it, and the labels it rests on. It is signed with the key of the home (``activecover key``). Exit code 1: the target is not certified, or the certificate does not verify.
     """
     if check is not None:
         for option, value in (("--target", target), ("--confidence", confidence), ("--rule", rule), ("--out", file)):
             if value is not None:
-                raise InputError(f"{option} is for making a certificate, not for verifying one")
+                raise InputError(f"{option} is for making a certificate, not for verifying one: leave it out")
         return _verify(check, name, archive, key, large, home, store, json)
     for option, given in (("--archive", archive), ("--key", key)):
         if given is not None:
-            raise InputError(f"{option} is for verifying: name the certificate with --verify")
+            raise InputError(f"{option} is for verifying: give the certificate with --verify")
     if name is None:
-        raise InputError("name a campaign, or a certificate to check with --verify")
+        raise InputError("name a campaign, or give a certificate to verify with --verify")
     with Workspace(home, store) as place, place.open(name) as campaign:
         made = campaign.certificate(_rule(rule, target, confidence), name=name)
         document = sign_certificate(place, made)
@@ -64,12 +64,12 @@ def certify(
         out().print(Text(made.text().rstrip()), soft_wrap=True)
         out().print(Text(f"Signed with the key {document['signature']['fingerprint']}."), soft_wrap=True)
         if file is not None:
-            out().print(Text(f"kept in {file}; verify with: activecover certify --verify {file} --archive ARCHIVE"))
+            out().print(Text(f"written to {file}; verify with: activecover certify --verify {file} --archive ARCHIVE"))
     return 0 if made.certified else 1
 
 
 def _rule(name: str | None, target: float | None, confidence: float | None) -> Rule | None:
-    """Another rule than the campaign's own, where anything was said of one."""
+    """A rule other than the campaign's own; None if no option asks for one."""
     if name is None and target is None and confidence is None:
         return None
     given = {"target": target, "confidence": confidence}
@@ -87,7 +87,7 @@ def _verify(
     json: bool,
 ) -> int:
     if (name is None) == (archive is None):
-        raise InputError("say what to check the certificate against: --archive ARCHIVE, or the name of a campaign")
+        raise InputError("give either --archive ARCHIVE or the name of a campaign to verify the certificate against")
     trusted = None if key is None else PublicKey.read(key)
     document: Any = read_certificate(file)
     try:
@@ -113,10 +113,9 @@ def _verify(
 
 
 def show_key(home: HomeFolder = None, json: options.Json = False) -> int:
-    """Show the public key that certificates and archives of this home are signed with.
+    """Show the public key for certificates and archives signed in this home.
 
-    Hand it to auditors by another way than the documents themselves. To replace it, move keys/signing.pem out of
-    the home: the next signature makes a new key, and what was signed before is checked with the old public key.
+    Give it to auditors through a channel other than the documents themselves. To replace it, move keys/signing.pem out of the home: a new key is made for the next signature, and older documents are verified with the old public key.
     """
     with Workspace(home) as place:
         public = signing_key(place.folder).public
@@ -128,6 +127,6 @@ def show_key(home: HomeFolder = None, json: options.Json = False) -> int:
 
 
 def register(app: typer.Typer) -> None:
-    """Hook the commands into the root."""
+    """Add the commands to the root."""
     app.command("certify", rich_help_panel="Campaigns")(certify)
     app.command("key", rich_help_panel="Campaigns")(show_key)

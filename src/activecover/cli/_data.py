@@ -16,13 +16,13 @@ app = typer.Typer(help="Get the benchmark data sets and check them.", no_args_is
 
 Name = Annotated[str, typer.Argument(help="The data set's name.")]
 Folder = Annotated[
-    Path | None, typer.Option("--data-dir", help="Where the data sets are; default: ACTIVECOVER_DATA, or a cache.")
+    Path | None, typer.Option("--data-dir", help="Folder of the data sets; default: ACTIVECOVER_DATA, or a cache.")
 ]
 
 
 @app.command("list")
 def list_datasets(data_dir: Folder = None, json: options.Json = False) -> None:
-    """List the data sets, and which are here."""
+    """List the data sets, and which of them are on this machine."""
     rows = []
     for entry in DATASETS:
         source = entry.build()
@@ -37,7 +37,7 @@ def list_datasets(data_dir: Folder = None, json: options.Json = False) -> None:
 
 
 def _is_here(source: Source, folder: Path) -> bool:
-    """Whether all downloads are there, or, where none is, something put there by hand."""
+    """Whether all downloads are there or, if there are none, files that were put there by hand."""
     there = [(folder / download.file).exists() for download in source.downloads]
     if any(there):
         return all(there)
@@ -48,7 +48,7 @@ def _is_here(source: Source, folder: Path) -> bool:
 
 @app.command("fetch")
 def fetch_dataset(name: Name, data_dir: Folder = None, json: options.Json = False) -> None:
-    """Download a data set; an interrupted download goes on where it was."""
+    """Download a data set; an interrupted download is resumed."""
     with meter("bytes", quiet=json) as shown:
         folder = fetch(name, data_dir, lambda what, done, total: shown.update(what, done, max(done, total)))
     if json:
@@ -67,18 +67,18 @@ def check(name: Name, data_dir: Folder = None, json: options.Json = False) -> No
     if source.counts and counts != dict(source.counts):
         wrong = next(label for label in {**source.counts, **counts} if counts.get(label) != source.counts.get(label))
         raise InputError(
-            f"{data_folder(data_dir) / source.name}: {counts.get(wrong, 0):,} items of {wrong!r}, published are "
-            f"{source.counts.get(wrong, 0):,}; delete it and get it again with: activecover data fetch {source.name}"
+            f"{data_folder(data_dir) / source.name}: {counts.get(wrong, 0):,} items of {wrong!r} instead of the "
+            f"published {source.counts.get(wrong, 0):,}; delete it and run: activecover data fetch {source.name}"
         )
     if json:
         print_json({"name": source.name, "items": len(dataset), "labels": counts})
         return
     remark = ", as published" if source.counts else ""
     if source.subset_allowed:
-        remark = "; the full set is larger where only a part was put there"
+        remark = "; this may be a part of a larger set"
     _say(f"{source.name}: {len(dataset):,} items, {len(counts)} labels{remark}")
 
 
 def _say(line: str) -> None:
-    """One line, however long the folder's name is."""
+    """Print one line, however long the folder's name is."""
     out().print(line, markup=False, soft_wrap=True)

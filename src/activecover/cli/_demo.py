@@ -1,4 +1,4 @@
-"""``activecover demo``: the main job on the bundled Letters data."""
+"""``activecover demo``: find all positives in the bundled Letters data."""
 
 from __future__ import annotations
 

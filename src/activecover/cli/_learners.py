@@ -1,4 +1,4 @@
-"""``activecover learners``: what is registered."""
+"""``activecover learners``: list the registered learners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share: where the pool comes from."""
+"""Options that several commands share, most of them about the pool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from activecover.pool import read_array
 
 PoolFile = Annotated[Path | None, typer.Option("--pool", help="The pool: .npy, .npz, .csv, .tsv or .parquet.")]
 VectorFile = Annotated[
-    Path | None, typer.Option("--vectors", help="Vectors (.npy, .npz) that belong to the pool's rows, in order.")
+    Path | None, typer.Option("--vectors", help="Vectors for the rows of the pool, in the same order: .npy or .npz.")
 ]
 Columns = Annotated[
     str | None, typer.Option("--columns", help="Vector columns, comma-separated; default: the numeric ones.")
@@ -26,10 +26,13 @@ ContentColumns = Annotated[
 LabelColumn = Annotated[str | None, typer.Option("--label-col", help="Column with the known labels.")]
 MetricName = Annotated[str, typer.Option("--metric", help="euclidean, cosine, or jaccard (for zeros and ones).")]
 Bits = Annotated[
-    int | None, typer.Option("--bits", min=1, help="The vectors are packed bits (numpy.packbits), so many to a row.")
+    int | None,
+    typer.Option("--bits", min=1, help="The vectors are packed bits (numpy.packbits), with this many bits per row."),
 ]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="The text file has no column names: they are 1, 2, ….")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="The text file has no header; its columns are named 1, 2, ….")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of the random numbers.")]
 Explore = Annotated[int, typer.Option("--explore", min=0, help="Rows to label at random first.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -40,12 +43,12 @@ def split_names(names: str | None) -> list[str] | None:
         return None
     parts = [part.strip() for part in names.split(",")]
     if not all(parts):
-        raise InputError(f"{names!r}: an empty name between the commas")
+        raise InputError(f"{names!r} contains an empty name: separate names by single commas")
     return parts
 
 
 def read_labels(path: Path, rows: int) -> npt.NDArray[np.str_]:
-    """Labels from a file of their own: .npy, or text with one per line."""
+    """Read labels from a separate file: .npy, or text with one per line."""
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     if path.suffix.lower() == ".npy":
@@ -53,8 +56,8 @@ def read_labels(path: Path, rows: int) -> npt.NDArray[np.str_]:
     else:
         try:
             values = path.read_text(encoding="utf-8-sig").split("\n")
-        except UnicodeDecodeError as wrong:
-            raise InputError(f"{path}: not UTF-8 text (byte {wrong.start}); save it as UTF-8") from wrong
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8") from error
         values = values[:-1] if not values[-1] else values
     if len(values) != rows:
         raise InputError(f"{path}: {len(values)} labels for a pool of {rows} rows; give one per row")
@@ -62,5 +65,8 @@ def read_labels(path: Path, rows: int) -> npt.NDArray[np.str_]:
 
 
 Raw = Annotated[
-    bool, typer.Option("--raw", help="CSV for programs: no apostrophe before what a spreadsheet takes for a formula.")
+    bool,
+    typer.Option(
+        "--raw", help="CSV for programs: no apostrophe before text that a spreadsheet would run as a formula."
+    ),
 ]

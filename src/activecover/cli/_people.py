@@ -1,4 +1,4 @@
-"""``activecover people``: who may use the server, where, and as what."""
+"""``activecover people``: who may use the server, and in which roles."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from activecover.cli._secrets import Store, StoreFile, store_of
 from activecover.cli._show import out, print_json, print_table
 from activecover.workspace import People, Workspace
 
-app = typer.Typer(help="Who may use the server, where, and as what.", no_args_is_help=True)
+app = typer.Typer(help="Manage who may use the server, and in which roles.", no_args_is_help=True)
 
 HomeFolder = Annotated[
     Path | None,
     typer.Option("--home", help="Folder of the campaigns; default: ACTIVECOVER_HOME or ~/.activecover."),
 ]
-Name = Annotated[str, typer.Argument(help="Who.", show_default=False)]
-Campaign = Annotated[str, typer.Argument(help="In which campaign.", show_default=False)]
+Name = Annotated[str, typer.Argument(help="Name of the person.", show_default=False)]
+Campaign = Annotated[str, typer.Argument(help="Name of the campaign.", show_default=False)]
 RoleName = Annotated[
-    str, typer.Argument(help="reader (looks), annotator (labels), adjudicator (also settles), or owner.")
+    str, typer.Argument(help="reader, annotator (labels), adjudicator (also settles conflicts), or owner.")
 ]
 
 
@@ -33,19 +33,17 @@ def add(
     name: Name,
     role: Annotated[
         str,
-        typer.Option(
-            "--role", help="reader (looks), annotator (labels), adjudicator (also settles and sees), or owner."
-        ),
+        typer.Option("--role", help="reader, annotator (labels), adjudicator (also settles conflicts), or owner."),
     ] = "annotator",
     campaigns: Annotated[
         list[str] | None,
-        typer.Option("--campaign", help="The role is for this campaign alone; may be repeated. Default: for all."),
+        typer.Option("--campaign", help="Only for this campaign; may be given several times. Default: for all."),
     ] = None,
     home: HomeFolder = None,
     store: Store = None,
     store_file: StoreFile = None,
 ) -> int:
-    """Let someone in and show their token, once."""
+    """Add a person and show their token, which is never shown again."""
     with _people(home, store, store_file) as people:
         inside = dict.fromkeys(campaigns or (), role)
         _show(people.add(name, None if inside else role, inside))
@@ -56,7 +54,7 @@ def add(
 def list_people(
     home: HomeFolder = None, store: Store = None, store_file: StoreFile = None, json: options.Json = False
 ) -> int:
-    """Show who may use the server."""
+    """List the people who may use the server."""
     with _people(home, store, store_file) as people:
         everyone = people.all()
     if json:
@@ -76,18 +74,18 @@ def list_people(
 
 @app.command("remove")
 def remove(name: Name, home: HomeFolder = None, store: Store = None, store_file: StoreFile = None) -> int:
-    """Let someone in no longer, at once; their sessions end."""
+    """Remove a person; their sessions end at once."""
     with _people(home, store, store_file) as people:
         people.remove(name)
-        _show(f"{name} is out")
+        _show(f"removed {name}")
         if not len(people):
-            _show("nobody else is left: servers that others can reach let nobody in until someone is added")
+            _show("nobody is left: servers that other machines can reach let nobody in until you add someone")
     return 0
 
 
 @app.command("rotate")
 def rotate(name: Name, home: HomeFolder = None, store: Store = None, store_file: StoreFile = None) -> int:
-    """Show a new token, once; the old one is no longer good, and the sessions begun with it end."""
+    """Replace a person's token and show the new one once; sessions begun with the old one end."""
     with _people(home, store, store_file) as people:
         _show(people.rotate(name))
     return 0
@@ -96,12 +94,12 @@ def rotate(name: Name, home: HomeFolder = None, store: Store = None, store_file:
 @app.command("role")
 def set_role(
     name: Name,
-    role: Annotated[str, typer.Argument(help="reader, annotator, adjudicator, owner; or none.")],
+    role: Annotated[str, typer.Argument(help="reader, annotator, adjudicator, owner or none.")],
     home: HomeFolder = None,
     store: Store = None,
     store_file: StoreFile = None,
 ) -> int:
-    """Say what someone may do in all campaigns; with none, only what they are granted in single ones."""
+    """Set a person's role in all campaigns; with none, only their roles in single campaigns count."""
     with _people(home, store, store_file) as people:
         people.set_role(name, None if role == "none" else role)
     _show(f"{name}: {role}")
@@ -117,7 +115,7 @@ def grant(
     store: Store = None,
     store_file: StoreFile = None,
 ) -> int:
-    """Say what someone may do in one campaign; of this and their role everywhere, the higher one counts."""
+    """Give a person a role in one campaign; the higher of this and their role in all campaigns counts."""
     with _people(home, store, store_file) as people:
         people.grant(name, campaign, role)
     _show(f"{name} in {campaign}: {role}")
@@ -128,10 +126,10 @@ def grant(
 def revoke(
     name: Name, campaign: Campaign, home: HomeFolder = None, store: Store = None, store_file: StoreFile = None
 ) -> int:
-    """Take away what someone was granted in one campaign."""
+    """Take away a person's role in one campaign."""
     with _people(home, store, store_file) as people:
         people.revoke(name, campaign)
-    _show(f"{name} in {campaign}: nothing of their own any more")
+    _show(f"{name} in {campaign}: no role of their own any more")
     return 0
 
 

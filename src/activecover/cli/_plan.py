@@ -1,4 +1,4 @@
-"""``activecover plan``: how much to label, before the labelling begins."""
+"""``activecover plan``: plan how much to label before labelling begins."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def explore(
         float | None, typer.Option("--smallest", help="Smallest group's share of the positives; default: equal shares.")
     ] = None,
     confidence: Annotated[
-        float, typer.Option("--confidence", help="Wanted probability that no group is missed.")
+        float, typer.Option("--confidence", help="Required probability that no group is missed.")
     ] = 0.95,
     rows: Annotated[int | None, typer.Option("--rows", help="Rows of the pool.")] = None,
     from_sample: Annotated[
         Path | None,
-        typer.Option("--from-sample", help="Estimate what is not given from a random sample that is labelled."),
+        typer.Option("--from-sample", help="Estimate what is not given from this labelled random sample."),
     ] = None,
     label_col: options.LabelColumn = None,
     labels: Annotated[
@@ -52,7 +52,7 @@ def explore(
     no_header: options.NoHeader = False,
     json: options.Json = False,
 ) -> None:
-    """Say how many random rows to label so that every group of positives shows itself."""
+    """Say how many random rows to label so that every group of positives is hit."""
     if from_sample is None:
         _refuse_sample_options(
             {"--label-col": label_col, "--labels": labels, "--positive": positive, "--vectors": vectors,
@@ -67,11 +67,11 @@ def explore(
     loaded.pool.check_dense("plan explore --from-sample")
     words = options.read_labels(labels, len(loaded.pool)) if labels is not None else loaded.labels
     if words is None:
-        raise InputError("the labels are not known: name their column with --label-col or their file with --labels")
+        raise InputError("the sample has no labels: give their column with --label-col, or their file with --labels")
     try:
         estimate = estimate_from_sample(loaded.pool.vectors, as_positive(words, positive))
-    except InputError as wrong:
-        raise InputError(f"{from_sample if labels is None else labels}: {wrong}") from wrong
+    except InputError as error:
+        raise InputError(f"{from_sample if labels is None else labels}: {error}") from error
     likely, careful = plan_from_sample(
         estimate, confidence, rows, prevalence=prevalence, components=components, smallest=smallest
     )
@@ -83,45 +83,45 @@ def certify(
     rows: Annotated[int, typer.Option("--rows", help="Rows of the pool.")],
     prevalence: Annotated[float, typer.Option("--prevalence", help="Expected share of positives in the pool.")],
     target: Annotated[float, typer.Option("--target", help="Recall to certify.")] = 0.95,
-    confidence: Annotated[float, typer.Option("--confidence", help="How sure to be of it.")] = 0.95,
+    confidence: Annotated[float, typer.Option("--confidence", help="Confidence of the certificate.")] = 0.95,
     reached: Annotated[
         float | None,
         typer.Option("--reached", help="True recall when the learner rests; default: halfway from the target to 1."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Say for each stopping rule how many labels the certificate itself will cost."""
+    """Estimate how many labels a certificate itself will cost under each stopping rule."""
     show_costs(plan_certificate(target, confidence, rows=rows, prevalence=prevalence, reached=reached), json=json)
 
 
 @app.command("insure")
 def insure(
     rows: Annotated[int, typer.Option("--rows", help="Rows of the pool.")],
-    component: Annotated[int, typer.Option("--component", help="Rows of a group that must not be missed.")],
-    share: Annotated[float, typer.Option("--share", help="Share of the asks that stay random draws.")] = 0.1,
-    confidence: Annotated[float, typer.Option("--confidence", help="How sure to be that none is left.")] = 0.95,
+    component: Annotated[int, typer.Option("--component", help="Size of a group that must not be missed, in rows.")],
+    share: Annotated[float, typer.Option("--share", help="Share of the labels that are random draws.")] = 0.1,
+    confidence: Annotated[float, typer.Option("--confidence", help="Confidence that no such group is left.")] = 0.95,
     json: options.Json = False,
 ) -> None:
-    """Say when random draws will have found a group that the learner does not touch."""
+    """Estimate when random draws will find a group that the learner never reaches."""
     found = labels_to_hit(component, rows, share)
     draws = draws_to_exclude(component, rows, confidence)
     if json:
         print_json({"labels_to_hit": found, "draws_to_exclude": draws, "labels_to_exclude": draws / share})
         return
     out().print(
-        f"With {share:g} of the labels drawn at random, a group of {component:,} rows among {rows:,} that the learner does "
-        f"not touch is found after {found:,.0f} labels on average.",
+        f"If a share of {share:g} of the labels is drawn at random, a group of {component:,} rows among {rows:,} that the "
+        f"learner never reaches is found after {found:,.0f} labels on average.",
         markup=False, soft_wrap=True,
     )  # fmt: skip
     out().print(
-        f"If {draws:,} random draws (about {draws / share:,.0f} labels) hit none, there is no such group, with confidence "
+        f"If {draws:,} random draws (about {draws / share:,.0f} labels) hit no such group, there is none, with confidence "
         f"{confidence:g}.",
         markup=False, soft_wrap=True,
     )  # fmt: skip
 
 
 def show_costs(plan: CertificatePlan, *, json: bool) -> None:
-    """A line per rule, and what the figures rest on."""
+    """Print a line per rule, and the assumptions behind the figures."""
     if json:
         print_json(plan.as_dict())
         return
@@ -139,7 +139,7 @@ def _share_of(share: float | None) -> str | None:
 
 
 def show_plan(plan: ExplorePlan, *, json: bool) -> None:
-    """The three sizes, and what they mean."""
+    """Print the three sizes, and what they mean."""
     if json:
         print_json(plan.as_dict())
         return
@@ -149,7 +149,7 @@ def show_plan(plan: ExplorePlan, *, json: bool) -> None:
 
 
 def show_estimate(estimate: SampleEstimate, likely: ExplorePlan, careful: ExplorePlan, *, json: bool) -> None:
-    """What the sample says, the plan that follows, and the one to be on the safe side."""
+    """Print the estimate, the plan based on it, and the size of the cautious plan."""
     if json:
         print_json(
             {
@@ -163,7 +163,7 @@ def show_estimate(estimate: SampleEstimate, likely: ExplorePlan, careful: Explor
         out().print(sentence, markup=False, soft_wrap=True)
     out().print()
     show_plan(likely, json=False)
-    out().print(f"At the low ends of the intervals it takes {careful.size:,} rows.", markup=False, soft_wrap=True)
+    out().print(f"At the low ends of the intervals, it takes {careful.size:,} rows.", markup=False, soft_wrap=True)
 
 
 def _print_sizes(plan: ExplorePlan) -> None:
@@ -197,4 +197,4 @@ def _stated_plan(
 def _refuse_sample_options(given: dict[str, object]) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name} belongs to a sample: name its file with --from-sample")
+            raise InputError(f"{name} describes a sample: give its file with --from-sample")

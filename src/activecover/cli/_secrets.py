@@ -1,4 +1,4 @@
-"""Secrets that commands need: from files or the environment, as command lines can be seen by other users."""
+"""Secrets of commands, read from files or the environment, since other users can see command lines."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Store = Annotated[
     str | None,
     typer.Option(
         "--store",
-        help="postgresql://… for teams; default: an SQLite file in the folder. With a password: ACTIVECOVER_STORE.",
+        help="postgresql://… for teams; default: SQLite in the folder. Put a password in ACTIVECOVER_STORE instead.",
     ),
 ]
 StoreFile = Annotated[
-    Path | None, typer.Option("--store-file", help="A file with the address of the store, in place of --store.")
+    Path | None, typer.Option("--store-file", help="File with the address of the store, instead of --store.")
 ]
 _LONGEST = 10_000
 _PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|[?&]password=", re.IGNORECASE)
@@ -31,27 +31,27 @@ def store_of(given: str | None, file: Path | None) -> str | None:
     if given is not None and file is not None:
         raise InputError("--store and --store-file: choose one of them")
     if given is not None and _PASSWORD.search(given):
-        warn("the password in --store can be seen by every user of this machine: use ACTIVECOVER_STORE or --store-file")
+        warn("every user of this machine can see the password in --store: use ACTIVECOVER_STORE or --store-file")
     return given or secret_from(file, "ACTIVECOVER_STORE", "address of a store")
 
 
 def secret_from(file: Path | None, variable: str, what: str) -> str | None:
-    """A secret from a file if one is given, else from the environment, which forgets it."""
+    """Read a secret from a file if one is given, else take it out of the environment."""
     if file is None:
-        # What this process starts has no use for it.
+        # Child processes do not need it.
         return os.environ.pop(variable, None) or None
     try:
         with file.open("rb") as opened:
             text = opened.read(_LONGEST).decode("utf-8").strip()
-    except OSError as wrong:
-        raise InputError(f"{file}: the {what} cannot be read ({wrong.strerror})") from wrong
-    except UnicodeDecodeError as wrong:
-        raise InputError(f"{file}: no {what}, but something that is not text") from wrong
+    except OSError as error:
+        raise InputError(f"{file}: the {what} cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not a text file; it should be one line with the {what}") from error
     if not text or not text.isprintable():
-        raise InputError(f"{file}: one line with a {what} is expected")
+        raise InputError(f"{file}: should be one line with the {what}")
     return text
 
 
 def warn(text: str) -> None:
-    """A line on the standard error output."""
+    """Print a line on standard error."""
     warnings.warn(text, UserWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""How results look: aligned tables, live bars in a terminal and plain lines elsewhere, JSON on request."""
+"""Output of commands: aligned tables, JSON on request, and progress as bars in a terminal or plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _PLAIN_WIDTH = 160
 
 
 def out() -> Console:
-    """Where results go; a file or a pipe has room for long lines."""
+    """The console for results; lines are longer if it is a file or a pipe."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
 
 
 def err() -> Console:
-    """Where progress and remarks go."""
+    """The console for progress and remarks."""
     return Console(stderr=True, highlight=False)
 
 
-def print_json(data: Any) -> None:
-    """Results for programs."""
+def print_json(data: object) -> None:
+    """Print results for programs."""
     sys.stdout.write(json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """An aligned table: text to the left, numbers to the right."""
+    """Print an aligned table: text to the left, numbers to the right."""
     if title:
         out().print(Text(title, style="bold"))
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -47,8 +47,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     out().print(table)
 
 
-def cell(value: Any) -> str:
-    """One value as people write it."""
+def cell(value: object) -> str:
+    """One value, formatted for people."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -61,10 +61,10 @@ def cell(value: Any) -> str:
 
 
 class Meter(Protocol):
-    """Shows how far something is."""
+    """Shows progress."""
 
     def update(self, task: str, done: int, total: int, note: str = "") -> None:
-        """Say how far a task is."""
+        """Report the progress of a task."""
 
 
 class _Bars:
@@ -101,7 +101,7 @@ class _Nothing:
 
 @contextmanager
 def meter(unit: str, *, quiet: bool = False) -> Iterator[Meter]:
-    """Bars with rate and time left in a terminal, plain lines elsewhere, nothing where quiet."""
+    """Bars with elapsed and remaining time in a terminal, plain lines elsewhere, nothing if quiet."""
     if quiet:
         yield _Nothing()
     elif err().is_terminal:

@@ -36,7 +36,7 @@ class Task:
 def simulate_command(
     pool: options.PoolFile = None,
     dataset: Annotated[
-        str | None, typer.Option("--dataset", help="A data set by name instead of a pool: letters, ….")
+        str | None, typer.Option("--dataset", help="Name of a data set, such as letters, instead of a pool.")
     ] = None,
     label: Annotated[str | None, typer.Option("--label", help="The label that counts as positive.")] = None,
     label_col: options.LabelColumn = None,
@@ -53,10 +53,10 @@ def simulate_command(
         list[str] | None, typer.Option("--learner", help="Learner by name or code; may be given several times.")
     ] = None,
     batch: Annotated[str, typer.Option("--batch", help="Rows per batch: a number, or a percentage such as 5%.")] = "5%",
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs, each with another random sample.")] = 1,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Number of runs, each with its own random sample.")] = 1,
     explore: options.Explore = 100,
     stratify: Annotated[bool, typer.Option("--stratify", help="Draw the sample in proportion to the labels.")] = False,
-    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Most labels per run.")] = None,
+    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Maximum number of labels per run.")] = None,
     seed: options.Seed = 0,
     out_file: Annotated[Path | None, typer.Option("--out", help="Save the traces: .parquet, .csv or .jsonl.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Save the curves: .png, .svg or .pdf.")] = None,
@@ -80,11 +80,11 @@ def simulate_command(
         elif loaded.labels is not None:
             words = loaded.labels
         else:
-            raise InputError("the labels are not known: name their column with --label-col or their file with --labels")
+            raise InputError("the pool has no labels: give their column with --label-col, or their file with --labels")
         try:
             task = Task(pool.name, loaded.pool, as_positive(words, label), words)
-        except InputError as wrong:
-            raise InputError(f"{pool if labels is None else labels}: {wrong}") from wrong
+        except InputError as error:
+            raise InputError(f"{pool if labels is None else labels}: {error}") from error
     else:
         raise InputError("give a pool with --pool FILE, or --dataset letters")
     with meter("labels", quiet=json) as shown:
@@ -94,13 +94,13 @@ def simulate_command(
         )  # fmt: skip
     report(task, results, out_file=out_file, plot=plot, json=json)
     if not finished:
-        err().print("interrupted: the figures rest on the runs that were finished")
+        err().print("interrupted: the figures are based on the finished runs")
         return 130
     return 0
 
 
 def dataset_task(name: str, label: str | None) -> Task:
-    """A data set, its inputs as vectors, with one label as the positive class."""
+    """Load a data set, with its inputs as vectors and one label as the positive class."""
     data = load_dataset(name)
     wanted = label or data.classes[0]
     vectors = data.inputs.reshape(len(data), -1)
@@ -108,7 +108,7 @@ def dataset_task(name: str, label: str | None) -> Task:
 
 
 def check_outputs(traces: Path | None, plot: Path | None, *inputs: Path | None) -> None:
-    """Find out before the work whether its results can be saved, and over nothing that it reads."""
+    """Check before a run that its results can be saved, and that they overwrite none of its inputs."""
     if traces is not None:
         check_traces(traces)
         check_writable(traces, *inputs)
@@ -118,9 +118,18 @@ def check_outputs(traces: Path | None, plot: Path | None, *inputs: Path | None) 
 
 
 def run_learners(
-    task: Task, names: Sequence[str], shown: Meter, *, runs: int, seed: int, **settings: Any
+    task: Task,
+    names: Sequence[str],
+    shown: Meter,
+    *,
+    runs: int,
+    seed: int,
+    batch: str,
+    explore: int,
+    budget: int | None = None,
+    strata: npt.NDArray[Any] | None = None,
 ) -> tuple[list[Simulation], bool]:
-    """Run every learner; an interruption keeps the runs that were finished."""
+    """Run every learner; if interrupted, return the finished runs, and False."""
     done: dict[str, list[Trace]] = {name: [] for name in names}
     total = int(task.positive.sum())
     finished = True
@@ -132,7 +141,10 @@ def run_learners(
                 def watch(_: int, labels: int, found: int, title: str = title) -> None:
                     shown.update(title, labels, len(task.pool), f"{found:,} of {total:,} found")
 
-                result = simulate(task.pool, task.positive, name, runs=1, seed=seed + run, watch=watch, **settings)
+                result = simulate(
+                    task.pool, task.positive, name, batch=batch, seed=seed + run, explore=explore, strata=strata,
+                    budget=budget, watch=watch,
+                )  # fmt: skip
                 trace = replace(result.traces[0], run=run)
                 done[name].append(trace)
                 shown.update(title, len(trace), len(trace), f"{trace.found:,} of {total:,} found")
@@ -144,7 +156,7 @@ def run_learners(
 
 
 def report(task: Task, results: Sequence[Simulation], *, out_file: Path | None, plot: Path | None, json: bool) -> None:
-    """Print the figures and save what was asked for."""
+    """Print the figures and save the requested files."""
     if out_file is not None:
         write_traces(out_file, [trace for result in results for trace in result.traces], task.pool.ids)
     runs = max(len(result.traces) for result in results)

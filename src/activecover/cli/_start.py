@@ -1,4 +1,4 @@
-"""The command from its first import to its exit: Ctrl-C ends it with one line at any moment."""
+"""Start and exit of the command: Ctrl-C ends it with one line at any moment."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 _EXIT_CODE = 130
-#: Seconds until Ctrl-C that came at a moment when Python could not act on it is tried again.
+#: Seconds until an interruption is tried again that came when Python could not act on it.
 _SOON = 0.02
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the result is its exit code (2 for bad input, 130 when interrupted).
+    """Run the command and return its exit code (2 for bad input, 130 if interrupted).
 
-    Without ``arguments`` the process is the command's own, and Ctrl-C is handled from here on: the imports that
-    follow take a second or two.
+    Without ``arguments``, the process belongs to the command, and Ctrl-C is handled from the start, since the
+    imports that follow take a second or two.
     """
     if arguments is None and _is_interruptible():
         return _run_own_process()
@@ -30,25 +30,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_interruptible() -> bool:
-    """Whether SIGINT does what Python does by default; under ``nohup … &`` it is ignored, and stays so."""
+    """Whether SIGINT has Python's default handler; under ``nohup … &`` it is ignored, and should stay so."""
     main_thread = threading.current_thread() is threading.main_thread()
     return main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 class _CtrlC:
-    """The handler of SIGINT: leave at once, or raise KeyboardInterrupt while there is something to clean up."""
+    """Handler of SIGINT: exit at once, or raise KeyboardInterrupt while there is something to clean up."""
 
     def __init__(self) -> None:
         self.came = self.cleans_up = False
 
-    def __call__(self, *_: Any) -> None:
+    def __call__(self, *_: object) -> None:
         self.came = True
         if self.cleans_up:
             raise KeyboardInterrupt
         _leave()
 
     def report_unraisable(self, what: sys.UnraisableHookArgs) -> None:
-        """Interrupt again: Python drops what is raised in a destructor or in a callback from C code."""
+        """Interrupt again, since Python drops exceptions raised in destructors and in callbacks from C code."""
         if not isinstance(what.exc_value, KeyboardInterrupt):
             sys.__unraisablehook__(what)
             return
@@ -61,7 +61,7 @@ def _run_own_process() -> int:
     ctrl_c = _CtrlC()
     signal.signal(signal.SIGINT, ctrl_c)
     sys.unraisablehook = ctrl_c.report_unraisable
-    # KeyboardInterrupt would not do here: extension modules that are being imported turn it into other errors.
+    # KeyboardInterrupt is no use during imports: extension modules turn it into other errors.
     from activecover.cli._app import run
 
     try:
@@ -70,13 +70,13 @@ def _run_own_process() -> int:
             code = run(sys.argv[1:])
         finally:
             ctrl_c.cleans_up = False
-            # What is left is the interpreter's shutdown.
+            # From here on, Ctrl-C only interrupts the interpreter's shutdown.
             for stream in (sys.stdout, sys.stderr):
                 with suppress(OSError, ValueError):
                     stream.flush()
-    except BaseException as wrong:
-        # Imports within a command, too, may turn KeyboardInterrupt into something else.
-        if isinstance(wrong, SystemExit) or not ctrl_c.came:
+    except BaseException as error:
+        # Imports inside a command can turn KeyboardInterrupt into another error, too.
+        if isinstance(error, SystemExit) or not ctrl_c.came:
             raise
         _say()
         return _EXIT_CODE

@@ -1,4 +1,4 @@
-"""``activecover stopping``: the rules, and a finished run replayed against them."""
+"""``activecover stopping``: list the stopping rules, and replay finished runs against them."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def rules(json: options.Json = False) -> None:
 def replay_command(
     file: Annotated[
         Path | None,
-        typer.Argument(help="Traces that simulate wrote (--out), a label log, or an archive.", show_default=False),
+        typer.Argument(help="Traces written by simulate --out, a label log, or an archive.", show_default=False),
     ] = None,
-    campaign: Annotated[str | None, typer.Option("--campaign", help="A campaign, instead of a file.")] = None,
+    campaign: Annotated[str | None, typer.Option("--campaign", help="Name of a campaign, instead of a file.")] = None,
     target: Annotated[float, typer.Option("--target", help="Recall to certify.")] = 0.95,
-    confidence: Annotated[float, typer.Option("--confidence", help="How sure to be of it.")] = 0.95,
+    confidence: Annotated[float, typer.Option("--confidence", help="Confidence of the certificate.")] = 0.95,
     rule: Annotated[
         list[str] | None, typer.Option("--rule", help="Only this rule; may be given several times.")
     ] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows", min=1, help="Rows of the pool; default: what the file implies.")
+        int | None, typer.Option("--rows", min=1, help="Rows of the pool; default: taken from the file.")
     ] = None,
     positives: Annotated[
         int | None, typer.Option("--positives", min=0, help="Positives in the pool; default: those found.")
@@ -65,12 +65,12 @@ def replay_command(
     seed: options.Seed = 0,
     home: HomeFolder = None,
     store: StoreUrl = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Save the picture: .png, .svg or .pdf.")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Save a picture: .png, .svg or .pdf.")] = None,
     json: options.Json = False,
 ) -> None:
-    """Replay finished runs against every rule: when each would have stopped, its recall then, and its price."""
+    """Replay finished runs against every rule: when each would have stopped, with what recall, at what price."""
     if (file is None) == (campaign is None):
-        raise InputError("name a file with runs, or a campaign with --campaign")
+        raise InputError("give either a file with runs, or a campaign with --campaign")
     if plot is not None:
         check_picture(plot)
         check_writable(plot, file)
@@ -96,7 +96,7 @@ def _runs(
     if file is not None and file.suffix.lower() != ".zip":
         return load_runs(file, rows=rows, positives=positives)
     if rows is not None or positives is not None:
-        raise InputError("--rows and --positives are for files: a campaign knows its pool")
+        raise InputError("--rows and --positives are for files: leave them out, as a campaign knows its pool")
     if file is not None:
         with opened_archive(file) as campaign:
             return [(file.name, campaign.asks())]
@@ -106,12 +106,12 @@ def _runs(
 
 
 def show(results: Sequence[Replay], name: str) -> None:
-    """One run as it is, several as a summary."""
+    """Print one run in full, or a summary of several."""
     first = results[0]
     title = f"{first.positives:,} positives among {first.rows:,} rows; target {first.target:g}"
     if len(results) == 1:
-        ideal = "" if first.ideal is None else f"; the ranking alone was there after {first.ideal:,} labels"
-        columns = ["rule", "valid", "labels", "recall then", "it said at least", "target met", "price"]
+        ideal = "" if first.ideal is None else f"; the ranking alone reached it after {first.ideal:,} labels"
+        columns = ["rule", "valid", "labels", "recall then", "its bound", "target met", "price"]
         print_table(f"{name}: {title}{ideal}", columns, [_row(stop) for stop in first.stops])
         return
     columns = ["rule", "valid", "stopped in", "median labels", "mean recall", "missed the target", "median price"]
@@ -128,5 +128,5 @@ def _row(stop: Stop) -> tuple[object, ...]:
 
 
 def _yes(value: bool) -> str:
-    # As text, so that the column is set as text.
+    # As text, so that the column is aligned as text.
     return "yes" if value else "no"

@@ -1,4 +1,4 @@
-"""``activecover theory``: the rates, measured."""
+"""``activecover theory``: measure the rates that the theory proves."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from activecover.planning import explore_lemma1, explore_union, probability_all_
 
 app = typer.Typer(help="Measure what the theory proves.", no_args_is_help=True)
 
-Runs = Annotated[int, typer.Option("--runs", min=1, help="Pools per size.")]
+Runs = Annotated[int, typer.Option("--runs", min=1, help="Number of pools per size.")]
 Sizes = Annotated[str, typer.Option("--n", help="Sizes: 1000..1000000 (two per decade) or 1000,5000.")]
 Kept = Annotated[
-    Path | None, typer.Option("--out", help="Keep finished measurements here (.csv), and go on from them.")
+    Path | None, typer.Option("--out", help="File for the finished measurements (.csv); an existing one is resumed.")
 ]
 Picture = Annotated[Path | None, typer.Option("--plot", help="Save a picture: .png, .svg or .pdf.")]
 _DELTA = 0.05
@@ -52,7 +52,7 @@ def rates(
     plot: Picture = None,
     json: options.Json = False,
 ) -> int:
-    """Excess query cost of passive, offline and explore-commit against the size of the pool."""
+    """Measure how the excess query cost of passive, offline and explore-commit grows with the pool."""
     plan = RatePlan(_whole_numbers(dims), sizes_between(n), runs, seed, distribution)
     return _measure_and_report(plan, out_file, plot, json)
 
@@ -66,23 +66,25 @@ def intrinsic(
     plot: Picture = None,
     json: options.Json = False,
 ) -> int:
-    """The same for a curved sheet of 2 dimensions in 50: the rate follows the 2."""
+    """Measure the same on a curved sheet of 2 dimensions in 50, where the rate is that of 2."""
     plan = RatePlan((2,), sizes_between(n), runs, seed, "manifold", ("offline", "explore-commit"))
     return _measure_and_report(plan, out_file, plot, json)
 
 
 @app.command("explore")
 def explore(
-    distribution: Annotated[str, typer.Option("--distribution", help="Whose components to hit.")] = "components",
+    distribution: Annotated[
+        str, typer.Option("--distribution", help="Distribution with the components.")
+    ] = "components",
     prevalence: Annotated[float, typer.Option("--prevalence", help="Share of positives.")] = 0.1,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Samples per size.")] = 1000,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Number of samples per size.")] = 1000,
     seed: options.Seed = 0,
     plot: Picture = None,
     json: options.Json = False,
 ) -> None:
-    """How often a random sample has a positive of every component: measured, exact, and bound."""
+    """Show how often a random sample has a positive of every component: measured, exact, and by the union bound."""
     if not 0 < prevalence < 1:
-        raise InputError(f"prevalence {prevalence:g}: give a share between 0 and 1")
+        raise InputError(f"--prevalence {prevalence:g}: give a share between 0 and 1")
     _check_picture(plot)
     law = DISTRIBUTIONS.build(distribution, share=prevalence)
     count, smallest = len(law.components), law.smallest_share
@@ -114,7 +116,7 @@ def explore(
 
 @app.command("distributions")
 def distributions(json: options.Json = False) -> None:
-    """List the distributions, and which assumption each breaks."""
+    """List the distributions, and the assumptions they break."""
     rows = [(entry.name, entry.summary, entry.build().breaks or None) for entry in DISTRIBUTIONS]
     if json:
         print_json([dict(zip(("name", "summary", "breaks"), row, strict=True)) for row in rows])
@@ -125,7 +127,7 @@ def distributions(json: options.Json = False) -> None:
 def _measure_and_report(plan: RatePlan, out_file: Path | None, plot: Path | None, json: bool) -> int:
     if out_file is not None:
         if out_file.suffix.lower() != ".csv":
-            raise InputError(f"{out_file}: measurements are kept as .csv")
+            raise InputError(f"{out_file}: measurements are written as .csv; choose such a name")
         check_writable(out_file)
     _check_picture(plot)
     try:
@@ -133,7 +135,9 @@ def _measure_and_report(plan: RatePlan, out_file: Path | None, plot: Path | None
             cells = measure(plan, out_file, lambda done, total: shown.update("rates", done, total))
     except KeyboardInterrupt:
         kept = (
-            f"what is finished is in {out_file}; the same command goes on from there" if out_file else "nothing is kept"
+            f"finished measurements are in {out_file}; run the same command again to resume"
+            if out_file
+            else "nothing was saved"
         )
         err().print(f"interrupted: {kept}", markup=False)
         return 130
@@ -145,7 +149,7 @@ def _measure_and_report(plan: RatePlan, out_file: Path | None, plot: Path | None
         return 0
     _print_costs(plan, cells)
     print_table(
-        "Exponents: explore-commit less its sample and its (log n)^(1/D), offline less its (log n)^(1/(D+1))",
+        "Exponents (explore-commit without its sample and (log n)^(1/D), offline without (log n)^(1/(D+1)))",
         ["learner", "D", "exponent", "low", "high", "proved"],
         [
             [one.learner, one.dimension, *(_two(v) for v in (one.exponent, one.low, one.high, one.theory))]
@@ -179,7 +183,7 @@ def _whole_numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(dict.fromkeys(int(part) for part in text.split(",")))
     except ValueError:
-        raise InputError(f"{text!r} are not whole numbers between commas") from None
+        raise InputError(f"{text!r}: give whole numbers separated by commas") from None
 
 
 def _two(value: float) -> str | None:

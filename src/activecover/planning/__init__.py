@@ -1,4 +1,4 @@
-"""What is proved, as numbers: bounds, sample sizes, and a planner for the exploration."""
+"""The theory in numbers: bounds, sample sizes, and a planner for the exploration."""
 
 from activecover.planning._bounds import (
     active_excess_bound,

@@ -1,9 +1,9 @@
-"""The paper's bounds as functions, and sharper ones where they are known.
+"""The paper's bounds as functions, and sharper bounds where they are known.
 
 Notation of the paper: ``p`` is the share of positives in the pool, ``c`` the number of connected components of
 their support, ``q`` the smallest component's share of the positives, ``delta`` the probability of failure. All
 logarithms are natural. Constants that the paper proves to exist without giving their value are parameters named
-``constant`` with the value 1: what comes out then shows how a bound scales, not how large it is.
+``constant``, 1 by default: the results then show how a bound scales, not how large it is.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from activecover.errors import LARGEST_COUNT, InputError, check_count
 
 _Floats = npt.NDArray[np.float64]
 
-#: Below this sum of the single probabilities of a miss, their overlaps vanish in double precision.
+#: If the probabilities of missing single components add up to less, their overlaps vanish in double precision.
 _OVERLAPS_VANISH = 1e-7
-#: Frequencies of the characteristic function that are evaluated; far beyond them it is zero.
+#: Number of frequencies at which the characteristic function is evaluated; well before the last it is zero.
 _FREQUENCIES = 1024
 
 
@@ -40,10 +40,10 @@ def ball_volume(dimension: int) -> float:
 def epsilon_connected(
     n: int, dimension: int, delta: float, *, p: float, density: float, thickness: float, constant: float = 1.0
 ) -> float:
-    """Radius at which each component's positives hang together in the neighbourhood graph (Lemma 2).
+    """Radius at which each component's positives are connected in the neighbourhood graph (Lemma 2).
 
-    Holds with probability at least ``1 - delta`` once it is no larger than the radius r0 up to which the support
-    is known to be nowhere thin.
+    They are so with a probability of at least ``1 - delta``, provided that the radius does not exceed r0, up to which
+    the support is known to be nowhere thin.
 
     Parameters
     ----------
@@ -56,9 +56,9 @@ def epsilon_connected(
     p : float
         Share of positives.
     density : float
-        λ0: the positives' density is at least this on their support.
+        λ0: lower bound on the positives' density on their support.
     thickness : float
-        C+: the share of a small ball around a point of the support that lies in the support, at least.
+        C+: lower bound on the share of a small ball around a point of the support that lies in the support.
     constant : float
         C0, universal but not given in the paper.
 
@@ -78,7 +78,7 @@ def epsilon_connected(
 def epsilon_active(
     n: int, dimension: int, delta: float, *, p: float, density: float, thickness: float, constant: float = 1.0
 ) -> float:
-    """How far from the support Explore-then-Commit asks at most (proof of Theorem 4).
+    """Largest distance from the support at which Explore-then-Commit asks (proof of Theorem 4).
 
     This is the radius of Lemma 2 at half the probability of failure; the other half goes to Lemma 1. For the
     parameters see :func:`epsilon_connected`.
@@ -96,12 +96,12 @@ def epsilon_active(
 def epsilon_offline(
     m: int, dimension: int, delta: float, *, p: float, density: float, thickness: float, constant: float = 1.0
 ) -> float:
-    """Radius within which every positive has a positive of the sample (proof of Theorem 2).
+    """Radius within which every positive has a sampled positive (proof of Theorem 2).
 
     Parameters
     ----------
     m : int
-        Rows of the sample; ``p * m`` must exceed 2, or its logarithm has no meaning here.
+        Rows of the sample; ``p * m`` must exceed 2, since the bound contains log(p·m/2).
     dimension, delta, p, density, thickness, constant
         As in :func:`epsilon_connected`.
 
@@ -146,7 +146,7 @@ def offline_excess_bound(n: int, m: int, dimension: int, delta: float, *, p: flo
 def active_excess_bound(n: int, m: int, dimension: int, delta: float, *, constant: float = 1.0) -> float:
     """Bound on Explore-then-Commit's expected excess query cost (Theorem 4).
 
-    It needs a sample of at least :func:`explore_theorem4` rows and a pool of at least :func:`n_large_enough`.
+    It holds for samples of at least :func:`explore_theorem4` rows and pools of at least :func:`n_large_enough` rows.
 
     Parameters
     ----------
@@ -181,12 +181,13 @@ def n_large_enough(
     thickness: float,
     constant: float = 1.0,
 ) -> int:
-    """Pool size from which on Theorem 4 speaks: n / log n is at least N0 · log(4 / delta).
+    """Smallest pool to which Theorem 4 applies: n / log n is at least N0 · log(4 / delta).
 
     Parameters
     ----------
     radius : float
-        The smaller of r0 (nowhere thin up to it) and r1 (the neighbourhood's volume is linear up to it).
+        The smaller of r0, up to which the support is nowhere thin, and r1, up to which the volume of its
+        neighbourhood is linear.
     dimension, delta, p, density, thickness, constant
         As in :func:`epsilon_connected`.
 
@@ -204,7 +205,7 @@ def n_large_enough(
     log_n0 = dimension * math.log(3 / radius) + math.log(constant * dimension)
     log_n0 -= math.log(p) + math.log(thickness) + math.log(density) + _log_ball_volume(dimension)
     wanted = log_n0 + math.log(math.log(4 / delta))
-    # n / log n rises from n = 3 on, so that the first n that will do is found by halving.
+    # n / log n increases from n = 3 on, so the smallest sufficient n is found by bisection.
     low, high = 2, 3
     while math.log(high) - math.log(math.log(high)) < wanted:
         low, high = high, 2 * high
@@ -220,8 +221,8 @@ def n_large_enough(
 def explore_lemma1(p: float, q: float, c: int, delta: float) -> int:
     """Sample size of the paper's Lemma 1: with probability 1 - delta, a positive from each component.
 
-    ``max{2·log(2c/δ) / (p·log(1/(1-q))), 2·log(2/δ) / p²}``. The second term grows as 1/p² and exceeds most
-    pools where positives are rare; :func:`explore_union` never asks for more and mostly for far less.
+    ``max{2·log(2c/δ) / (p·log(1/(1-q))), 2·log(2/δ) / p²}``. The second term grows as 1/p², and for rare positives
+    it exceeds most pools; :func:`explore_union` never requires more rows, and usually far fewer.
 
     Parameters
     ----------
@@ -244,7 +245,7 @@ def explore_lemma1(p: float, q: float, c: int, delta: float) -> int:
 
 
 def explore_theorem4(p: float, q: float, c: int, delta: float) -> int:
-    """Sample size that Theorem 4 asks for: Lemma 1 at half the probability of failure.
+    """Sample size that Theorem 4 requires: Lemma 1 at half the probability of failure.
 
     For the parameters see :func:`explore_lemma1`.
 
@@ -261,8 +262,8 @@ def explore_union(p: float, q: float, c: int, delta: float) -> int:
     """Sample size by the direct union bound: ``log(c/δ) / (-log(1 - p·q))``. Not in the paper.
 
     A random row falls into the smallest component with probability p·q, so m rows miss it with probability
-    (1 - p·q)^m and some component with at most c times that. The guarantee is that of Lemma 1, and the size is
-    never larger. For the parameters see :func:`explore_lemma1`.
+    (1 - p·q)^m, and miss any component with at most c times that probability. The guarantee is that of Lemma 1, and
+    the size is never larger. For the parameters see :func:`explore_lemma1`.
 
     Examples
     --------
@@ -277,9 +278,9 @@ def explore_union(p: float, q: float, c: int, delta: float) -> int:
 
 
 def coupon_collector_expected(c: int) -> float:
-    """Expected number of positives until each of ``c`` equal components has had one: c·(1 + 1/2 + … + 1/c).
+    """Expected number of positives until each of ``c`` equal components has been hit: c·(1 + 1/2 + … + 1/c).
 
-    The paper's remark on equal components. In random rows of the pool it takes 1/p times as many.
+    This is the paper's remark on equal components. The expected number of random rows is 1/p times as large.
 
     Examples
     --------
@@ -291,7 +292,7 @@ def coupon_collector_expected(c: int) -> float:
 
 
 def coupon_collector_probability(c: int, m: int) -> float:
-    """Probability that ``m`` positives fall into every one of ``c`` equal components, exactly.
+    """Exact probability that ``m`` positives hit every one of ``c`` equal components.
 
     Examples
     --------
@@ -306,12 +307,12 @@ def coupon_collector_probability(c: int, m: int) -> float:
 
 
 def probability_all_hit(p: float, shares: Sequence[float] | _Floats, m: int) -> float:
-    """Probability that ``m`` random rows hold a positive of every component, exactly.
+    """Exact probability that ``m`` random rows contain a positive of every component.
 
-    Inclusion and exclusion would sum huge terms of both signs. Instead the m rows are seen as independent Poisson
-    counts given their total: given that all components are hit, that total is a sum of independent counts, and
-    the probability of m under it comes from its characteristic function. All factors are positive, so nothing
-    cancels, for a thousand components as for two.
+    Inclusion-exclusion would sum huge terms of both signs. Instead, the m rows are treated as independent Poisson
+    counts, conditioned on their total: given that all components are hit, the total is a sum of independent counts,
+    and the probability that it is m follows from its characteristic function. All factors are positive, so nothing
+    cancels, however many components there are.
 
     Parameters
     ----------
@@ -333,7 +334,7 @@ def probability_all_hit(p: float, shares: Sequence[float] | _Floats, m: int) -> 
     check_count("m", m, least=0)
     given = np.asarray(shares, np.float64)
     if given.ndim != 1 or not len(given) or not (given > 0).all() or not abs(given.sum() - 1) < 1e-9:
-        raise InputError("shares: give one above 0 for each component; together they make 1")
+        raise InputError("shares: give one above 0 for each component, with a sum of 1")
     values, copies = np.unique(given, return_counts=True)
     return _all_hit(p * values, copies, m)
 
@@ -344,11 +345,11 @@ def best_offline_sample(n: int, dimension: int, constant: float = 1.0) -> int:
     Parameters
     ----------
     n : int
-        Rows of the pool; never is the sample larger.
+        Rows of the pool; the sample is never larger.
     dimension : int
         D.
     constant : float
-        The paper gives the order only.
+        Factor; the paper gives only the order.
 
     Examples
     --------
@@ -375,7 +376,7 @@ def _whole(top: float, bottom: float) -> int:
 
 
 def _all_hit(hits: _Floats, copies: npt.NDArray[np.int64], m: int) -> float:
-    """Probability that m draws hit all cells; ``hits`` are the cells' probabilities, each there so many times."""
+    """Probability that m draws hit all cells; ``copies`` says how many cells have each probability of ``hits``."""
     cells = int(copies.sum())
     if m < cells:
         return 0.0
@@ -394,14 +395,14 @@ def _all_hit(hits: _Floats, copies: npt.NDArray[np.int64], m: int) -> float:
 
 
 def _balanced_rate(hits: _Floats, copies: npt.NDArray[np.int64], rest: float, m: int) -> float:
-    """Poisson rate at which the counts, given that every cell is hit, add up to m on average."""
+    """Poisson rate at which the expected total of the counts is m, given that every cell is hit."""
 
     def surplus(rate: float) -> float:
         means = rate * hits
         return rate * rest + float(copies @ (means / -np.expm1(-means))) - m
 
     low, high = float(m - copies.sum()), float(m)
-    # At either end the surplus is zero but for rounding where the cells hardly, or surely, fill up.
+    # If the cells fill up almost never, or almost surely, the surplus is zero at one end, apart from rounding.
     if surplus(low) >= 0:
         return low
     if surplus(high) <= 0:
@@ -415,12 +416,12 @@ def _probability_of_total(means: _Floats, copies: npt.NDArray[np.int64], rest: f
     """Probability that a Poisson count and zero-truncated Poisson counts, one per cell, add up to m."""
     truncated = means / -np.expm1(-means)
     variance = rest + float(copies @ (truncated * (1 + means - truncated)))
-    # Totals that differ by a multiple of the period are confounded; none within 16 deviations is.
+    # Totals that differ by a multiple of the period cannot be told apart; it spans 16 standard deviations.
     period = math.ceil(16 * math.sqrt(max(variance, 0.0))) + 64
     angles = 2 * np.pi / period * np.arange(min(period // 2, _FREQUENCIES) + 1, dtype=np.float64)
     value = np.exp(rest * _step(angles) - 1j * m * angles)
     for mean, count in zip(means.tolist(), copies.tolist(), strict=True):
-        # (exp(λe^{iθ}) - 1) / (exp(λ) - 1), with exp(λ) taken out of both.
+        # (exp(λe^{iθ}) - 1) / (exp(λ) - 1), with numerator and denominator divided by exp(λ).
         value *= ((np.exp(mean * _step(angles)) - math.exp(-mean)) / -math.expm1(-mean)) ** count
     weights = np.full(len(angles), 2.0)
     weights[0] = 1.0
@@ -430,7 +431,7 @@ def _probability_of_total(means: _Floats, copies: npt.NDArray[np.int64], rest: f
 
 
 def _step(angles: _Floats) -> npt.NDArray[np.complex128]:
-    """``exp(iθ) - 1``, without loss where θ is small."""
+    """``exp(iθ) - 1``, without loss of precision for small θ."""
     return np.asarray(-2 * np.sin(angles / 2) ** 2 + 1j * np.sin(angles))
 
 
@@ -472,9 +473,9 @@ def _check_components(p: float, q: float, c: int, delta: float) -> None:
 
 
 def check_smallest(name: str, share: float, components: int) -> None:
-    """Refuse a smallest share that no ``components`` groups can have."""
+    """Refuse a smallest share that is impossible for this number of components."""
     if components == 1 and share != 1:
-        raise InputError(f"{name} {share:g}: a single component holds all positives, its share is 1")
+        raise InputError(f"{name} {share:g}: a single component holds all positives, so its share is 1")
     # 1/3 typed as 0.3333334 is meant as a third.
     if share > 1 / components * (1 + 1e-6):
         raise InputError(

@@ -1,4 +1,4 @@
-"""How many rows to explore: from what is known beforehand, or from a random sample that is already labelled."""
+"""How many rows to explore, planned from prior knowledge or from a labelled random sample."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _Floats = npt.NDArray[np.float64]
 
 #: Fewer distinct positives say nothing about dimension or components.
 LEAST_POSITIVES = 10
-#: Positives beyond this number are thinned at random, since every pair of them is compared.
+#: If there are more positives, a random sample of them is used, since every pair is compared.
 MOST_POSITIVES = 3000
-#: A smaller group is taken for stragglers, not for a component.
+#: Smaller groups count as stragglers, not as components.
 LEAST_GROUP = 3
-#: Beyond it a plan says nothing that is of use, and its probabilities take too long.
+#: With more components, a plan is of no use, and its probabilities take too long to compute.
 MOST_COMPONENTS = 1_000_000
 _NEIGHBOURS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class HalfPrevalence:
-    """What happens if positives are half as common as was said."""
+    """The consequences if positives are half as common as stated."""
 
     prevalence: float
     reached: float
@@ -45,7 +45,7 @@ class HalfPrevalence:
 
 @dataclass(frozen=True, slots=True)
 class PoolFit:
-    """How a plan and a pool of given size go together.
+    """How a plan fits a pool of a given size.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class PoolFit:
     exceeds : bool
         Whether the plan asks for more rows than there are.
     tenth, tenth_reached : int, float
-        A tenth of the pool, and the confidence that exploring so many rows gives.
+        A tenth of the pool, and the confidence reached by exploring it.
     """
 
     rows: int
@@ -69,27 +69,27 @@ class PoolFit:
 
 @dataclass(frozen=True, slots=True)
 class ExplorePlan:
-    """How many random rows to label so that every component shows itself.
+    """How many random rows to label so that every component is hit.
 
     Attributes
     ----------
     prevalence, components, smallest, confidence
-        What was asked.
+        The inputs of the plan.
     size : int
         Rows to label: the union bound, the smallest of the three.
     lemma1, theorem4 : int
-        What the paper's Lemma 1 and Theorem 4 ask for.
+        The sizes that the paper's Lemma 1 and Theorem 4 require.
     reached : float
         Probability that ``size`` rows hit every component, computed exactly for the worst shares that agree
-        with ``smallest``: all components as small as that but one.
+        with ``smallest``: all components but one are that small.
     expected_positives : float
-        Positives among the rows, on average.
+        Expected number of positives among the rows.
     any_positive : float
         Probability of at least one positive.
     half : HalfPrevalence
-        If the prevalence was overrated by a factor of two.
+        The consequences if the prevalence was overestimated by a factor of two.
     pool : PoolFit or None
-        If the pool's size is known.
+        How the plan fits the pool, if its size is known.
     """
 
     prevalence: float
@@ -108,18 +108,19 @@ class ExplorePlan:
     def sentences(self) -> list[str]:
         """The plan in words, a sentence or two per point."""
         begin = "It would take" if self.pool is not None and self.pool.exceeds else "Label"
-        said = [
-            f"{begin} {_rows(self.size, 'random ')}: they hit every component with a probability of "
-            f"{_chance(self.reached)} or better ({_percent(self.confidence)} was asked for).",
-            f"Among them are about {_count(self.expected_positives)} positives; at least one with a probability of "
+        sentences = [
+            f"{begin} {_rows(self.size, 'random ')}: they hit every component with a probability of at least "
+            f"{_chance(self.reached)} (requested: {_percent(self.confidence)}).",
+            f"About {_count(self.expected_positives)} of them will be positive; the probability of at least one is "
             f"{_chance(self.any_positive)}.",
-            f"If only {_percent(self.half.prevalence)} are positive, half of what was said, the confidence is "
-            f"{_chance(self.half.reached)}; {_percent(self.confidence)} would then take {_rows(self.half.needed)}.",
+            f"If only {_percent(self.half.prevalence)} of the pool are positive, half of what you stated, the "
+            f"confidence is {_chance(self.half.reached)}; {_percent(self.confidence)} would then take "
+            f"{_rows(self.half.needed)}.",
         ]
-        return said if self.pool is None else [*said, _pool_sentence(self.pool, self.size)]
+        return sentences if self.pool is None else [*sentences, _pool_sentence(self.pool, self.size)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, the sentences too, as plain data."""
+        """The plan, including its sentences, as plain data."""
         return {**asdict(self), "sentences": self.sentences()}
 
 
@@ -130,11 +131,11 @@ class SampleEstimate:
     Attributes
     ----------
     rows, positives, distinct : int
-        Rows of the sample, positives among them, and different vectors among those.
+        Rows of the sample, positives among them, and distinct vectors among those.
     prevalence, prevalence_low, prevalence_high : float
         Share of positives and its exact (Clopper–Pearson) interval at ``level``.
     two_nn, mle : float or None
-        Intrinsic dimension of the positives by two estimators; None where the distances do not tell.
+        Intrinsic dimension of the positives by two estimators; None if the distances do not determine it.
     components, stragglers : int
         Groups of positives, and positives that belong to none.
     smallest, smallest_low, smallest_high : float
@@ -161,31 +162,31 @@ class SampleEstimate:
     def sentences(self) -> list[str]:
         """The estimate in words."""
         level = _percent(self.level)
-        said = [
+        sentences = [
             f"{self.positives:,} of {self.rows:,} rows are positive: {_percent(self.prevalence)} "
             f"({level} interval {_percent(self.prevalence_low)} to {_percent(self.prevalence_high)}).",
             f"Their intrinsic dimension is about {_dimension(self.two_nn)} (two nearest neighbours) or "
             f"{_dimension(self.mle)} (maximum likelihood).",
         ]
         if self.components == 1:
-            said.append("They hang together as one component.")
+            sentences.append("They form one component.")
         else:
-            said.append(
-                f"They fall into {self.components:,} components, the smallest with {_percent(self.smallest)} of them "
+            sentences.append(
+                f"They form {self.components:,} components, the smallest with {_percent(self.smallest)} of them "
                 f"({level} interval {_percent(self.smallest_low)} to {_percent(self.smallest_high)})."
             )
         if self.stragglers:
-            said.append(
+            sentences.append(
                 f"{self.stragglers:,} of them stand apart and were left out: outliers, or components that the sample "
                 "hardly hit."
             )
-        return [*said, "Components that the sample missed altogether are in none of these figures."]
+        return [*sentences, "Components that the sample missed altogether are not reflected in these figures."]
 
 
 def plan_explore(
     prevalence: float, components: int, smallest: float, confidence: float, rows: int | None = None
 ) -> ExplorePlan:
-    """Plan the exploration: how many random rows hold a positive of every component.
+    """Plan the exploration: how many random rows contain a positive of every component.
 
     Parameters
     ----------
@@ -194,9 +195,9 @@ def plan_explore(
     components : int
         Groups of positives that are far from each other.
     smallest : float
-        The smallest group's share of the positives; 1 if there is one group.
+        The smallest group's share of the positives; 1 if there is only one group.
     confidence : float
-        Wanted probability that no group is missed.
+        Required probability that no group is missed.
     rows : int, optional
         Rows of the pool.
 
@@ -206,7 +207,7 @@ def plan_explore(
     >>> plan.size, plan.lemma1, plan.theorem4
     (4603, 18445, 21911)
     >>> print(plan.sentences()[1])
-    Among them are about 92 positives; at least one with a probability of over 99.99 %.
+    About 92 of them will be positive; the probability of at least one is over 99.99 %.
     """
     _check_plan(prevalence, components, smallest, confidence, rows)
     smallest = min(smallest, 1 / components)
@@ -242,7 +243,7 @@ def plan_from_sample(
     components: int | None = None,
     smallest: float | None = None,
 ) -> tuple[ExplorePlan, ExplorePlan]:
-    """Plans at the estimate and at the low ends of its intervals; what is given is not estimated.
+    """Plan for the estimate, and for the low ends of its intervals; given values replace estimated ones.
 
     Examples
     --------
@@ -273,7 +274,7 @@ def plan_from_sample(
 def estimate_from_sample(vectors: npt.ArrayLike, positive: npt.ArrayLike, level: float = 0.95) -> SampleEstimate:
     """Estimate prevalence, intrinsic dimension and components from a labelled random sample.
 
-    Dimension and components are those of the distinct positive vectors; copies count for the shares only.
+    Dimension and components are those of the distinct positive vectors; copies count only towards the shares.
 
     *Two nearest neighbours* (Facco et al., 2017): the ratios of the distances to the second and to the first
     neighbour follow a Pareto law whose exponent is the dimension; a line through the origin is fitted to its
@@ -282,11 +283,11 @@ def estimate_from_sample(vectors: npt.ArrayLike, positive: npt.ArrayLike, level:
     *Maximum likelihood* (Levina and Bickel, 2004): from the distances to 10 neighbours; the points' inverse
     estimates are averaged, as MacKay and Ghahramani proposed.
 
-    *Components*: single linkage. Only merges of two groups of at least three points count, so that a far-off
-    point neither makes a component nor hides the others, and only at heights above the usual distance to the
-    nearest neighbour (nine in ten are closer). Sorted by height, they are cut at the largest relative gap if it is
-    at least ``1 + 1/d`` and 1.3, ``d`` being the dimension: in few dimensions the gaps of a single group scatter
-    more. Of a component that gave the sample fewer than three positives nothing is seen.
+    *Components*: single linkage. A merge counts only if both groups have at least three points, so that a distant
+    point neither forms a component nor hides the others, and only at a height above the usual distance to the
+    nearest neighbour (nine in ten are closer). Sorted by height, the merges are cut at the largest relative gap, if
+    that is at least ``1 + 1/d`` and 1.3, where ``d`` is the dimension: in few dimensions the gaps within a single
+    group vary more. A component with fewer than three positives in the sample goes unseen.
 
     Parameters
     ----------
@@ -307,7 +308,7 @@ def estimate_from_sample(vectors: npt.ArrayLike, positive: npt.ArrayLike, level:
     """
     matrix, marks = np.asarray(vectors, np.float64), np.asarray(positive, bool)
     if matrix.ndim != 2 or marks.shape != matrix.shape[:1]:
-        raise InputError("give a table of vectors, and for each of its rows whether it is positive")
+        raise InputError("give a table of vectors, and one true or false per row")
     if not np.isfinite(matrix).all():
         raise InputError("the sample's vectors hold values that are not finite numbers; fill them in or drop the rows")
     _check_inner("level", level)
@@ -341,7 +342,7 @@ def estimate_from_sample(vectors: npt.ArrayLike, positive: npt.ArrayLike, level:
 
 
 def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a share: it covers the truth with probability ``level`` or more.
+    """Exact confidence interval of a share: it covers the truth with a probability of at least ``level``.
 
     Examples
     --------
@@ -356,10 +357,10 @@ def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float,
 
 
 def _worst_reached(prevalence: float, components: int, smallest: float, size: int) -> float:
-    """Probability that all are hit when all components but one are as small as may be.
+    """Probability that all components are hit if all but one are as small as possible.
 
-    Moving mass from a smaller to a larger component never helps: given how many rows fall into the two, the
-    chance to hit both is 1 - x^t - (1-x)^t, which is largest at x = 1/2. So no other shares do worse.
+    Moving mass from a smaller to a larger component never helps: given that t rows fall into the two, the
+    probability of hitting both is 1 - x^t - (1-x)^t, which is largest at x = 1/2. So no other shares do worse.
     """
     shares = [smallest] * (components - 1) + [1 - (components - 1) * smallest]
     return probability_all_hit(prevalence, shares, size)
@@ -380,13 +381,13 @@ def _pool_fit(prevalence: float, components: int, smallest: float, size: int, ro
 def _pool_sentence(pool: PoolFit, size: int) -> str:
     if not pool.exceeds:
         return (
-            f"That is {_percent(size / pool.rows)} of the pool of {pool.rows:,} rows, in which about "
-            f"{_count(pool.expected_positives)} positives are to be expected, {_count(pool.expected_smallest)} of them "
-            "in the smallest component."
+            f"That is {_percent(size / pool.rows)} of the pool of {pool.rows:,} rows, which should contain about "
+            f"{_count(pool.expected_positives)} positives, {_count(pool.expected_smallest)} of them in the smallest "
+            "component."
         )
     return (
         f"The pool has only {_rows(pool.rows)}, with about {_count(pool.expected_smallest)} positives in the smallest "
-        f"component: label them all, or settle for less: a tenth ({_rows(pool.tenth)}) gives a confidence of "
+        f"component. Label them all, or settle for less: a tenth ({_rows(pool.tenth)}) gives a confidence of "
         f"{_chance(pool.tenth_reached)}."
     )
 
@@ -401,7 +402,7 @@ def _check_plan(prevalence: float, components: int, smallest: float, confidence:
     check_smallest("smallest", smallest, components)
     _check_inner("confidence", confidence)
     if 1 - confidence == 1:
-        raise InputError(f"confidence {confidence:g}: this is as good as none; any sample will do")
+        raise InputError(f"confidence {confidence:g}: this is practically none, and any sample gives it")
     if rows is not None:
         check_count("rows", rows)
 
@@ -417,7 +418,7 @@ def _distinct(points: _Floats) -> tuple[_Floats, npt.NDArray[np.int64]]:
     if len(found) < LEAST_POSITIVES:
         copied = "" if len(found) == len(points) else f" ({len(points):,} with copies)"
         raise InputError(
-            f"too few positives to estimate from, {len(found)} different ones{copied}: label at random until "
+            f"too few positives to estimate from, {len(found)} distinct ones{copied}: label at random until "
             f"there are {LEAST_POSITIVES}"
         )
     return found, copies
@@ -431,7 +432,7 @@ def _thinned(points: _Floats, copies: npt.NDArray[np.int64]) -> tuple[_Floats, n
 
 
 def _nearest(apart: _Floats) -> _Floats:
-    """Each point's distances to its nearest others, ascending; distinct points are at zero only by underflow."""
+    """Each point's distances to its nearest neighbours, ascending and above zero, even if they underflow."""
     square = squareform(apart)
     np.fill_diagonal(square, np.inf)
     count = min(_NEIGHBOURS, len(square) - 1)
@@ -455,18 +456,18 @@ def _levina_bickel(nearest: _Floats) -> float | None:
 def _groups(apart: _Floats, usual: float, dimension: float | None) -> list[npt.NDArray[np.int64]]:
     """Indices of the points of each component; stragglers are in none."""
     tree = linkage(apart, "single")
-    everybody = np.arange(len(tree) + 1)
+    all_points = np.arange(len(tree) + 1)
     proper = np.sort(_proper_heights(tree))
     ladder = np.concatenate([[usual], proper[proper > usual]])
     gaps = ladder[1:] / ladder[:-1]
     least_gap = max(1.3, 1 + 1 / max(dimension or 1.0, 1.0))
     if not len(gaps) or gaps.max() < least_gap:
-        return [everybody]
+        return [all_points]
     at = int(gaps.argmax())
     labels = fcluster(tree, math.sqrt(ladder[at] * ladder[at + 1]), "distance")
     names, sizes = np.unique(labels, return_counts=True)
     groups = [np.flatnonzero(labels == name) for name in names[sizes >= LEAST_GROUP]]
-    return groups if len(groups) > 1 else [everybody]
+    return groups if len(groups) > 1 else [all_points]
 
 
 def _proper_heights(tree: _Floats) -> _Floats:
@@ -478,12 +479,12 @@ def _proper_heights(tree: _Floats) -> _Floats:
 
 
 def _percent(share: float) -> str:
-    # Four digits, but no 99.9999 % shown as certain.
+    # Four digits, but more where 99.9999 % would be rounded to certainty.
     return f"{100 * share:.{4 if share < 0.9999 or share == 1 else 13}g} %"
 
 
 def _chance(probability: float) -> str:
-    """A probability in percent, rounded to neither certain nor impossible."""
+    """A probability in percent, never rounded to certain or impossible."""
     if probability > 0.9999:
         return "over 99.99 %"
     return "under 0.01 %" if 0 < probability < 0.0001 else f"{100 * probability:.2f} %"

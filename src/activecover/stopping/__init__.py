@@ -1,4 +1,4 @@
-"""Knowing when to stop: bounds on recall from the log, what they assume, and their price."""
+"""Rules for when to stop: bounds on recall computed from the log, their assumptions, and their price."""
 
 from activecover.stopping._betting import WeightedBetting
 from activecover.stopping._budget import Budget

@@ -1,4 +1,4 @@
-"""What the rules that rest on an audit have in common: when it began, and what was known then."""
+"""Shared by the rules that rely on an audit: when it began, and what was known then."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ FROZEN = "the learner rests during the audit, and the audit is planned before it
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One audit: a run of uniform draws with no choice of a learner between them.
+    """One audit: a run of uniform draws, uninterrupted by choices of the learner.
 
     Attributes
     ----------
     places : array of int
-        Which asks of the record.
+        Positions of its draws in the record.
     rows : int
-        Rows that were left when it began.
+        Rows left when it began.
     found, possible : int
-        Positives found by then, and with those that were unsettled.
+        Positives found by then, without and with the unsettled rows.
     seen : array of int
-        Positives drawn, unsettled ones included, after each draw.
+        Positives drawn so far, unsettled rows included, after each draw.
     sound : bool
         Whether the record confirms the draws: uniform, and from the whole pool.
     """
@@ -49,7 +49,7 @@ def audits_of(record: Record) -> list[Audit]:
 
 
 def audited(record: Record) -> str:
-    """What the audits have shown, in words; empty where there was none."""
+    """Describe what the audits have shown; empty if there was none."""
     drawn = [
         f"{int(audit.seen[-1]):,} positives in {len(audit.places):,} uniform draws from the {audit.rows:,} rows left"
         for audit in audits_of(record)
@@ -67,7 +67,7 @@ def _audit(record: Record, places: Ints) -> Audit:
         found=int(record.found[start]),
         possible=int(record.possible[start]),
         seen=np.cumsum(record.outcome[places] != NO),
-        # A control row drawn meanwhile would leave fewer rows than the audit counts on.
+        # A control row drawn during the audit would leave fewer rows than the audit assumes.
         sound=record.uniform(chosen)
         and bool(record.current[places].all())
         and bool(np.all(record.open_rows[places] == record.open_rows[start] - np.arange(len(places)))),

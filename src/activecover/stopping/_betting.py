@@ -1,4 +1,4 @@
-"""Bet against every number of positives that would be too many, with each draw whose chances are known."""
+"""Certify while querying: bet against every total of positives that would be too many."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from scipy import special
 from activecover.stopping._record import AUDIT, EXPLORE, INSURANCE, LEARNER, NO, Floats, Ints, Record
 from activecover.stopping._rule import FIXED_POOL, Course, Rule, last_known
 
-#: Each bettor believes that the positives left are this share of those that a number claims. Together they are
-#: never far behind the best of them: by the logarithm of their number.
+#: Each bettor assumes that the positives left are this share of the number that the total under test implies. The
+#: logarithm of their pooled wealth trails that of the best bettor by at most ``log(len(SHARES))``.
 SHARES = np.array([0.02, 0.15, 0.35, 0.55, 0.75])
-#: Counts that are tried: all small ones, then one in a hundred.
+#: Totals under test: every one up to ``_DENSE``, then steps of 1 %.
 _DENSE, _RATIO = 200, 1.01
 _CHUNK = 64
 _GRID = 200
@@ -21,48 +21,48 @@ _GRID = 200
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """The asks that prove something: those with known chances."""
+    """The draws that count as evidence: those with known probabilities."""
 
     places: Ints
-    #: What was drawn, weighted with the inverse of its probability; its mean is the number of positives left.
-    weighed: Floats
-    #: The largest that it could have been.
+    #: The outcome divided by its probability; its expectation is the number of positives left.
+    weighted: Floats
+    #: The largest value that the outcome could have had.
     largest: Floats
-    #: Positives that were known before, unsettled ones included.
+    #: Positives known before the draw, unsettled rows included.
     before: Ints
 
     def log_gains(self, totals: Floats, chosen: slice) -> Floats:
-        """How each bettor's wealth grows with each draw, against each total: (bettors, draws, totals)."""
+        """Logarithmic growth of wealth by bettor, draw and total under test."""
         top = self.largest[chosen, None]
         claimed = np.clip(totals[None, :] - self.before[chosen, None], 0.0, None)
-        drawn = self.weighed[chosen, None]
-        # A total that needs more positives than there is room for is impossible.
+        drawn = self.weighted[chosen, None]
+        # A total that implies more positives than can be left is impossible.
         room = np.maximum(top - claimed, 1e-9 * top)
         return np.log1p((1 - SHARES)[:, None, None] * ((np.minimum(claimed, top) - drawn) / room)[None])
 
 
 class WeightedBetting(Rule):
-    """Certify while querying: every draw with known chances is a bet against too many positives.
+    """Certify while querying: every draw with a known probability is a bet against too many positives.
 
-    Let the pool have T positives. At every step the row drawn, y (0 or 1), with probability q, gives y/q,
-    whose mean is what is left, T less the positives known before. Against a claimed T a bettor stakes on
-    draws that are smaller than claimed: wealth grows by
-    ``1 + (1 - s) (left - y/q) / (largest - left)``. The bets are fair if the claim is true, so wealth
-    reaches ``1 / alpha`` with probability alpha at most, at any time; claims against which it did are
-    excluded, and all larger ones with them. Five bettors with different s share the stake.
+    Suppose that the pool has T positives. If a row with label y (0 or 1) is drawn with probability q, the
+    expectation of y/q is the number of positives left, which is T minus those known before. To test a total T,
+    a bettor stakes money on the draws being smaller than T implies: each draw multiplies the wealth by
+    ``1 + (1 - s) (left - y/q) / (largest - left)``. If T is the true total, the bets are fair, and the wealth
+    ever reaches ``1 / alpha`` with a probability of at most alpha. A total against which it does is excluded,
+    and all larger totals with it. Five bettors with different s share the stake.
 
-    Uniform draws (exploration, insurance, audit) count with q = 1 / open rows: for these a bet is the
-    likelihood ratio. Draws of a learner count where it draws by chance, with (1 - e) of its own distribution and
-    e of the uniform one; no row may have less than e / open rows. Choices without chance (q = 1) move rows
-    from open to known and prove nothing by themselves. All of it may alternate as it likes, and no error is
-    shared out: querying and certifying are one.
+    Uniform draws (exploration, insurance, audit) count with q = 1 / open rows; for these a bet is the
+    likelihood ratio. Draws of a randomised learner count if it mixes a share e of the uniform distribution into
+    its own; no row may have a probability below e / open rows. Deterministic choices (q = 1) move rows
+    from open to known and prove nothing by themselves. All kinds of draws may alternate freely, and the error
+    probability is not divided among them: querying and certifying are one process.
 
     Parameters
     ----------
     target, confidence : float
-        Recall to certify, and how sure to be of it.
+        Recall to certify, and with what confidence.
     floor : float
-        e: the uniform share in the draws of a learner that draws by chance.
+        e: the uniform share in the draws of a randomised learner.
 
     References
     ----------
@@ -87,7 +87,7 @@ class WeightedBetting(Rule):
         self.floor = floor
 
     def follow(self, record: Record) -> Course:
-        """The lowest total that was excluded so far, less one."""
+        """One less than the lowest total excluded so far."""
         course = Course.nothing(record)
         draws = self._draws(record)
         if not len(draws.places):
@@ -102,20 +102,20 @@ class WeightedBetting(Rule):
     def _draws(self, record: Record) -> _Draws:
         chance = record.probability * record.open_rows
         uniform = np.isin(record.source, (EXPLORE, INSURANCE, AUDIT)) & (np.abs(chance - 1) < 1e-6)
-        weighed = (record.source == LEARNER) & (record.probability < 1) & (chance >= self.floor * (1 - 1e-9))
-        # One draw below the floor and the learner's draws are not what they were said to be.
-        weighed &= not np.any((record.source == LEARNER) & (chance < self.floor * (1 - 1e-9)))
-        places = np.flatnonzero((uniform | weighed) & record.current)
+        weighted = (record.source == LEARNER) & (record.probability < 1) & (chance >= self.floor * (1 - 1e-9))
+        # A single draw below the floor shows that the learner does not draw as assumed: none of its draws count.
+        weighted &= not np.any((record.source == LEARNER) & (chance < self.floor * (1 - 1e-9)))
+        places = np.flatnonzero((uniform | weighted) & record.current)
         largest: Floats = np.where(uniform, 1.0, 1 / self.floor)[places] * record.open_rows[places].astype(np.float64)
         positive = record.outcome[places] != NO
-        # An unsettled draw counts as the worst it could have been.
+        # An unsettled draw counts as the worst case.
         hit = np.where(record.outcome[places] == 1, 1 / np.maximum(record.probability[places], 1e-300), largest)
         return _Draws(places, np.where(positive, np.minimum(hit, largest), 0.0), largest, record.possible[places])
 
     def _first_excluded(self, draws: _Draws, totals: Floats) -> Ints:
-        """After each draw the place of the lowest total that was ever excluded; all higher ones are too."""
+        """After each draw, the index of the lowest total excluded so far; all higher totals are excluded too."""
         found = np.empty(len(draws.places), np.int64)
-        # Wealth grows with the total, so that what is excluded is always the upper end: it is cut off.
+        # Wealth increases with the total under test, so the excluded totals are an upper range, which is cut off.
         wealth = np.full((len(SHARES), len(totals)), -np.log(len(SHARES)))
         end, limit = len(totals), -np.log(self.alpha)
         for start in range(0, len(draws.places), _CHUNK):
@@ -131,7 +131,7 @@ class WeightedBetting(Rule):
 
     def _why_stopped(self, record: Record) -> str:
         draws = self._draws(record)
-        hits = int((draws.weighed > 0).sum())
+        hits = int((draws.weighted > 0).sum())
         return f"{len(draws.places):,} draws with known chances, {hits:,} of them positive, leave room for no more"
 
     def _price(self, record: Record, course: Course) -> tuple[int | None, str]:
@@ -139,7 +139,7 @@ class WeightedBetting(Rule):
         draws = self._draws(record)
         missing = found * (1 / self.target - 1) / 2
         if len(draws.places):
-            # Half a positive more than was drawn: none so far does not mean that none is left.
+            # Half a positive more than was drawn: having drawn none does not mean that none is left.
             likely = float(course.total_estimate[-1]) + 0.5 / float((1 / draws.largest).sum())
             missing = min(float(left), max(0.5, likely - int(record.possible[-1])))
         more = self.further(draws, left, found, int(record.possible[-1]), missing)
@@ -149,7 +149,7 @@ class WeightedBetting(Rule):
         )
 
     def further(self, draws: _Draws | None, left: int, found: int, possible: int, missing: float) -> int:
-        """Further uniform draws until the target is certified, if positives turn up as often as expected."""
+        """Uniform draws still needed to certify the target, if positives turn up as often as expected."""
         more = np.unique(np.geomspace(1, max(1, left), _GRID).astype(np.int64))
         low, high = 0, len(more) - 1
         while low < high:
@@ -169,7 +169,7 @@ class WeightedBetting(Rule):
         wealth = np.full(len(SHARES), -np.log(len(SHARES)))
         if draws is not None and len(draws.places):
             wealth = wealth + draws.log_gains(total, slice(None)).sum(axis=(1, 2))
-        # The draws to come, in steps: misses as a smooth sum, hits as many as expected.
+        # Future draws, in steps: the negatives as an integral, the positives at their expected number.
         steps = (np.arange(_GRID) + 0.5) * count / _GRID
         open_rows = left - steps
         share = np.clip((total[0] - possible - missing * steps / left) / open_rows, 0, 1 - 1e-12)[None, :]
@@ -179,14 +179,14 @@ class WeightedBetting(Rule):
 
 
 def _sum_of_wealth(logs: Floats) -> Floats:
-    """Of all bettors; plainer and faster than the general function."""
+    """Logarithm of the bettors' summed wealth; faster than ``scipy.special.logsumexp``."""
     top = logs.max(axis=0)
     total: Floats = top + np.log(np.exp(logs - top).sum(axis=0))
     return total
 
 
 def _totals(rows: int) -> Floats:
-    """Counts from 0 to the size of the pool, thinner as they grow."""
+    """Totals from 0 to the size of the pool, spaced more widely as they grow."""
     dense = np.arange(min(rows, _DENSE) + 1)
     if rows <= _DENSE:
         return dense.astype(np.float64)
@@ -196,7 +196,7 @@ def _totals(rows: int) -> Floats:
 
 
 def _estimate(draws: _Draws) -> Floats:
-    """What the draws so far say of the total, each weighted with the inverse of its spread."""
+    """Estimate of the total after each draw, weighting draws by the inverse of their largest value."""
     weights = 1 / draws.largest
-    estimate: Floats = np.cumsum((draws.before + draws.weighed) * weights) / np.cumsum(weights)
+    estimate: Floats = np.cumsum((draws.before + draws.weighted) * weights) / np.cumsum(weights)
     return estimate

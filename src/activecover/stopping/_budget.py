@@ -1,4 +1,4 @@
-"""Stop when the money is spent."""
+"""Stop when the budget is spent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from activecover.stopping._rule import Course
 
 
 class Budget(Heuristic):
-    """Stop after so many labels. It says nothing of recall; use it beside a rule that does.
+    """Stop after a number of labels. It says nothing about recall: combine it with a rule that does.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class Budget(Heuristic):
         self.confidence = 0.95
 
     def follow(self, record: Record) -> Course:
-        """Stop once the labels are spent."""
+        """Stop once the budget is spent."""
         spent = self.labels if self.labels <= len(record) else None
         return Course.nothing(record, from_then_on(record, spent))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from activecover.errors import InputError
 from activecover.registry import Entry, Registry
@@ -21,27 +21,29 @@ from activecover.stopping._sequence import ConfidenceSequence
 from activecover.stopping._target import TargetMethod
 from activecover.stopping._two_phase import TwoPhase
 
+_T = TypeVar("_T")
+
 RULES: Registry[Rule] = Registry("stopping rule", group="activecover.rules")
 
 _STANDARD: list[tuple[type[Rule], str]] = [
-    (ControlQuantile, "the review must find enough positives of a blind control sample"),
-    (TargetMethod, "the review must find every positive of a blind control sample"),
+    (ControlQuantile, "the review must find enough of the positives in a blind control sample"),
+    (TargetMethod, "the review must find all of the positives in a blind control sample"),
     (TwoPhase, "stop ranking, draw a planned sample of the rest, look once"),
     (ConfidenceSequence, "stop ranking, audit the rest, look after every label"),
-    (WeightedBetting, "certify while querying: every draw with known chances counts"),
+    (WeightedBetting, "certify while querying: every draw with a known probability counts"),
     (ConsecutiveNegatives, "many negatives in a row"),
-    (Knee, "the curve of finds has bent"),
-    (Budget, "so many labels; says nothing of recall"),
-    (Chao, "capture and recapture: control sample against review"),
-    (RankedHypergeometric, "the end of the ranking, taken for a random sample"),
+    (Knee, "the curve of positives found has bent"),
+    (Budget, "a number of labels; says nothing about recall"),
+    (Chao, "capture-recapture: control sample against review"),
+    (RankedHypergeometric, "treats the end of the ranking as a random sample"),
     (DistanceGap, "proposals are farther away than any positive was"),
 ]
 for _rule, _summary in _STANDARD:
     RULES.add(Entry(_rule.name, _rule, _summary, version=_rule.version))
 
 
-def make_rule(name: str | Rule, **parameters: Any) -> Rule:
-    """Build a rule by name; a rule is handed back as it is.
+def make_rule(name: str | Rule, **parameters: object) -> Rule:
+    """Build a rule by name; a rule object is returned unchanged.
 
     Examples
     --------
@@ -56,7 +58,7 @@ def make_rule(name: str | Rule, **parameters: Any) -> Rule:
 
 
 def rule_settings(rule: Rule) -> dict[str, Any]:
-    """A registered rule as something that can be kept: its name, its version, its parameters.
+    """The settings from which :func:`rule_from` rebuilds a registered rule: name, version and parameters.
 
     Examples
     --------
@@ -64,13 +66,13 @@ def rule_settings(rule: Rule) -> dict[str, Any]:
     {'rule': 'two-phase@1', 'target': 0.9, 'confidence': 0.95, 'sample': None}
     """
     if rule.name not in [entry.name for entry in RULES]:
-        raise InputError(f"{rule!r} is not registered, so nobody could build it again: register it")
+        raise InputError(f"{rule!r} is not registered, so it could not be rebuilt from its settings: register it")
     names = inspect.signature(type(rule)).parameters
     return {"rule": f"{rule.name}@{rule.version}", **{name: getattr(rule, name) for name in names}}
 
 
 def rule_from(settings: Mapping[str, Any]) -> Rule:
-    """The rule that was kept.
+    """Rebuild a rule from what :func:`rule_settings` returned.
 
     Examples
     --------
@@ -82,7 +84,7 @@ def rule_from(settings: Mapping[str, Any]) -> Rule:
 
 
 def parse_guarantee(text: str, rule: str = ControlQuantile.name) -> Rule:
-    """A valid rule from ``target@confidence``, such as ``0.95@0.95``.
+    """Make a valid rule from ``target@confidence``, such as ``0.95@0.95``.
 
     Examples
     --------
@@ -91,8 +93,8 @@ def parse_guarantee(text: str, rule: str = ControlQuantile.name) -> Rule:
     """
     try:
         target, confidence = map(float, text.split("@"))
-    except ValueError as wrong:
-        raise InputError(f"{text!r}: give recall and confidence as in 0.95@0.95") from wrong
+    except ValueError as error:
+        raise InputError(f"{text!r}: give recall and confidence as in 0.95@0.95") from error
     made = make_rule(rule, target=target, confidence=confidence)
     if not made.valid:
         raise InputError(f"{made.name} proves nothing: choose one of {', '.join(valid_rules())}")
@@ -105,7 +107,7 @@ def valid_rules() -> list[str]:
 
 
 def standard_rules(target: float = 0.95, confidence: float = 0.95, *, valid_only: bool = False) -> list[Rule]:
-    """One of each registered rule that works towards a target."""
+    """Make one of each registered rule that works towards a target."""
     rules = [
         make_rule(entry.name, target=target, confidence=confidence) for entry in RULES if entry.name != Budget.name
     ]
@@ -113,7 +115,7 @@ def standard_rules(target: float = 0.95, confidence: float = 0.95, *, valid_only
 
 
 def describe_rules() -> list[dict[str, Any]]:
-    """Every registered rule: what it promises, needs and assumes."""
+    """Describe every registered rule: what it promises, needs and assumes."""
     return [
         {
             "name": entry.name,
@@ -122,12 +124,13 @@ def describe_rules() -> list[dict[str, Any]]:
             "valid": _about(entry.build, "valid", False),
             "anytime": _about(entry.build, "anytime", False),
             "design": _about(entry.build, "design", "none"),
-            "assumptions": list(_about(entry.build, "assumptions", ())),
+            "assumptions": list(_about(entry.build, "assumptions", tuple[str, ...]())),
         }
         for entry in RULES
     ]
 
 
-def _about(build: Callable[..., Rule], name: str, default: Any) -> Any:
-    # Another package may register a function that builds its rule: then nothing is promised here.
-    return getattr(build, name, default)
+def _about(build: Callable[..., Rule], name: str, default: _T) -> _T:
+    # Another package may register a function instead of a class: then its rule is unknown until it is built.
+    value: _T = getattr(build, name, default)
+    return value

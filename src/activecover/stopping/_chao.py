@@ -1,4 +1,4 @@
-"""Count twice: capture and recapture."""
+"""Capture-recapture: compare two independent searches."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from activecover.stopping._rule import Course
 
 
 class Chao(Heuristic):
-    """Stop when capture and recapture say that little is left. A heuristic.
+    """Stop when capture-recapture estimates that little is left. A heuristic.
 
-    Two sources find positives: the control sample n1, the review n2, both of them m. Chapman's
-    estimate of all is ``(n1 + 1)(n2 + 1) / (m + 1) - 1``, and Chao's interval for it is log-normal. Assumes
-    that both sources are independent and find every positive alike. The interval is an approximation for one look;
-    with few recaptures, or looked at again and again, it says too much.
+    The control sample finds n1 positives and the review n2, of which m are the same. Chapman's estimate of the
+    total is ``(n1 + 1)(n2 + 1) / (m + 1) - 1``, with Chao's log-normal interval. It assumes that the two searches
+    are independent, and that each finds all positives with the same probability. The interval is an approximation
+    for a single look; with few recaptures, or after repeated looks, it claims too much.
 
     References
     ----------

@@ -13,15 +13,15 @@ from activecover.stopping._tails import first_true
 class ConsecutiveNegatives(Heuristic):
     """Stop after ``count`` negatives in a row. A heuristic, and a popular one.
 
-    Assumes that a learner which finds nothing for a while will find nothing any more. It fails where positives
-    lie in several places: the pause between two of them looks like the end.
+    It assumes that a learner that has found nothing for a while will find nothing more. It fails where positives
+    form several clusters: the gap between two of them looks like the end.
 
     Parameters
     ----------
     target, confidence : float
         Not used for the decision.
     count : int, optional
-        Negatives in a row; 1 % of the pool and at least 50 by default.
+        Negatives in a row; by default 1 % of the pool, but at least 50.
     """
 
     name = "consecutive-negatives"
@@ -38,14 +38,14 @@ class ConsecutiveNegatives(Heuristic):
         return Course.nothing(record, self._stop(record))
 
     def planned(self, rows: int) -> int:
-        """How many negatives in a row."""
+        """How many negatives in a row end the campaign."""
         return self.count or max(50, rows // 100)
 
     def _stop(self, record: Record) -> Bools:
         return from_then_on(record, first_true(self._runs(record) >= self.planned(record.rows)))
 
     def _runs(self, record: Record) -> Ints:
-        """Negatives in a row up to each time; control rows are not the learner's choice and do not count."""
+        """Negatives in a row up to each time; control rows do not count, as the learner did not choose them."""
         counted = record.source != CONTROL
         clock = np.concatenate([[0], np.cumsum(counted)])
         positive = np.concatenate([[False], counted & (record.outcome != NO)])

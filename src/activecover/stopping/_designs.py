@@ -1,4 +1,4 @@
-"""How a ranking is interleaved with the draws that a rule needs: control, audit or insurance."""
+"""Interleave a ranking with the draws that a rule needs: control, audit or insurance."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ def campaign_for(
     share: float = 0.1,
     distance: npt.ArrayLike | None = None,
 ) -> Record:
-    """The whole campaign, to the last row, that a rule would have made of a ranking.
+    """Turn a ranking into the campaign that a rule would have run, down to the last row.
 
-    The order of the ranking does not react to the labels of the rows drawn beside it.
+    The order of the ranking does not depend on the labels of the rows that the rule draws.
 
     Parameters
     ----------
     rule : Rule
-        Decides which draws are made beside the ranking.
+        Determines which draws are added to the ranking.
     positive : array of bool
         The truth of all rows, in the order of the ranking.
     random : Generator
-        Of all draws.
+        Generates all draws.
     explored : int
-        So many rows at the head of the ranking were drawn uniformly.
+        How many rows at the head of the ranking were drawn uniformly.
     switch : int, optional
-        After so many rows of the ranking the learner rests, for an audit or for uniform draws only. By
-        default after 1 % of the pool, and at least 50 rows, without a positive.
+        How many rows of the ranking are asked before the learner rests, for an audit or for uniform draws only.
+        By default it rests after a run of negatives as long as 1 % of the pool, but at least 50.
     share : float
-        Of the asks that are insurance until then.
+        Share of insurance among the asks until then.
     distance : array, optional
-        Of each row to the nearest positive when it was proposed.
+        Distance of each row to the nearest positive when it was proposed.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def campaign_for(
 
 
 def default_switch(positive: Bools) -> int:
-    """Where the learner rests: after a long run without a positive."""
+    """How many rows are asked before the learner rests: up to the end of the first long run of negatives."""
     plain = Record.of(positive, rows=len(positive))
     time = ConsecutiveNegatives().stop_time(plain)
     return len(positive) if time is None else time
@@ -98,7 +98,7 @@ def _with_control(truth: Bools, rule: ControlQuantile, random: Random, explored:
     others = np.flatnonzero(~chosen)
     order = np.concatenate([drawn[:end], others])
     source = np.concatenate([np.full(end, CONTROL), _plain(len(truth), explored)[others]])
-    # The review comes by a control row after the asks for all other rows that are ranked before it.
+    # The review reaches a control row once it has asked for all other rows that are ranked before it.
     passed = end + np.cumsum(~chosen)
     reached = np.concatenate([passed[drawn[:end]], end + np.arange(1, len(others) + 1)])
     return _record(order, source, truth, far, reached)

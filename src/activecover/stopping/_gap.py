@@ -1,4 +1,4 @@
-"""Stop when the next proposals are far from anything that was ever found."""
+"""Stop when proposals are far from every positive found so far."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from activecover.stopping._tails import first_true
 
 
 class DistanceGap(Heuristic):
-    """Stop when proposals lie farther from the positives than positives ever did. A heuristic.
+    """Stop when proposals are much farther away than any positive was. A heuristic.
 
-    A learner that asks for the row nearest to any positive knows how far that is. The rule stops when
-    ``window`` proposals in a row were more than ``factor`` times as far as the farthest proposal that was
-    positive. Assumes that positives lie close together. A cluster that was never touched is far from all of them, and
-    is missed. Needs the distances of the proposals.
+    A learner that asks for the row nearest to any positive knows its distance. The rule stops when
+    ``window`` proposals in a row were more than ``factor`` times as far away as the farthest proposal that turned
+    out to be positive. It assumes that positives lie close together: a cluster never touched is far from all of
+    them, and is missed. It needs the distances of the proposals.
     """
 
     name = "distance-gap"

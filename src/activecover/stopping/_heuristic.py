@@ -1,4 +1,4 @@
-"""What the heuristics have in common: they decide, and prove nothing."""
+"""Shared by the heuristics, which decide when to stop but prove nothing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from activecover.stopping._record import Bools, Record
 from activecover.stopping._rule import Course, Rule
 
-#: Rules that look back over the whole record look each time it has grown by this share: work stays linear.
+#: Rules that scan the whole record do so each time it has grown by this share, so that the work stays linear.
 _GROWTH = 0.05
 
 
 class Heuristic(Rule):
-    """A rule without a guarantee. Its bound is what is certain by counting, unless it claims more."""
+    """A rule without a guarantee. Its bound is what counting alone proves, unless it claims more."""
 
     valid = False
 
@@ -23,7 +23,7 @@ class Heuristic(Rule):
 
 
 def looks(times: int) -> Iterator[int]:
-    """Times at which to look back: ever rarer, so that all looks together cost a few passes."""
+    """Times at which to scan the record, ever farther apart, so that all scans together cost a few passes."""
     time = 1
     while time < times:
         yield time
@@ -32,7 +32,7 @@ def looks(times: int) -> Iterator[int]:
 
 
 def from_then_on(record: Record, time: int | None) -> Bools:
-    """True from a time on; never if there is none."""
+    """True from ``time`` on; False throughout if it is None."""
     stop = np.zeros(len(record) + 1, bool)
     if time is not None:
         stop[time:] = True

@@ -1,4 +1,4 @@
-"""Insurance: how large a component can be that no draw has hit, and when one would be hit."""
+"""Insurance: how large a component can be if no draw has hit it, and when draws would hit it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from activecover.stopping._record import AUDIT, CONTROL, EXPLORE, INSURANCE, Rec
 
 @dataclass(frozen=True, slots=True)
 class MissedComponent:
-    """The largest group of rows that can still be hidden.
+    """The largest component that can have escaped all draws.
 
     Attributes
     ----------
     rows : int
-        At most so many rows, with the stated confidence.
+        Upper bound on its rows, with the stated confidence.
     share : float
-        Of the pool.
+        These rows as a share of the pool.
     draws : int
-        Uniform draws that it rests on.
+        Uniform draws on which the bound rests.
     confidence : float
-        That a larger group would have been hit by one of them.
+        Confidence that a larger component would have been hit by one of the draws.
     """
 
     rows: int
@@ -34,7 +34,7 @@ class MissedComponent:
     confidence: float
 
     def sentence(self) -> str:
-        """In words."""
+        """The bound in words."""
         return (
             f"{self.draws:,} uniform draws: a component that none of them hit has at most {self.rows:,} rows "
             f"({100 * self.share:.2g} % of the pool), with confidence {self.confidence:g}"
@@ -42,10 +42,10 @@ class MissedComponent:
 
 
 def missed_component(record: Record, confidence: float = 0.95) -> MissedComponent:
-    """How large a component can still be of which no row was drawn.
+    """Bound the size of a component of which no row has been drawn.
 
     A component of s rows that the learner has not touched escapes a uniform draw among ``open`` rows with
-    probability 1 - s / open, and a row of the pool's stays open until it is asked. All uniform draws
+    probability 1 - s / open, since its rows stay open until they are asked. All uniform draws
     count: exploration, control, audit and insurance. The bound holds at every look.
 
     Examples
@@ -62,7 +62,9 @@ def missed_component(record: Record, confidence: float = 0.95) -> MissedComponen
 
 
 def largest_missed(open_rows: npt.ArrayLike, confidence: float, most: int) -> int:
-    """The largest component that uniform draws among so many open rows would have missed too often.
+    """Rows of the largest component that escapes all draws with a probability of at least ``1 - confidence``.
+
+    ``open_rows`` says among how many rows each draw was made.
 
     Examples
     --------
@@ -85,8 +87,8 @@ def largest_missed(open_rows: npt.ArrayLike, confidence: float, most: int) -> in
 def labels_to_hit(component: int, rows: int, share: float = 1.0) -> float:
     """Expected labels until insurance hits a component that the learner does not touch.
 
-    ``rows`` are open and every label closes one; each label is a uniform draw with probability ``share``.
-    The k-th label is the first hit with the chances of an urn: the mean is (rows + 1) / (share * component + 1).
+    There are ``rows`` open rows; every label closes one of them and is a uniform draw with probability ``share``.
+    As in draws from an urn, the first hit takes (rows + 1) / (share * component + 1) labels on average.
 
     Examples
     --------
@@ -103,7 +105,7 @@ def labels_to_hit(component: int, rows: int, share: float = 1.0) -> float:
 
 
 def draws_to_exclude(component: int, rows: int, confidence: float = 0.95) -> int:
-    """Uniform draws without a hit after which no component of so many rows can be left.
+    """Uniform draws without a hit that rule out a component of this size.
 
     Examples
     --------

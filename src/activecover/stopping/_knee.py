@@ -1,4 +1,4 @@
-"""Stop where the curve of finds bends."""
+"""Stop where the curve of positives found bends."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from activecover.stopping._rule import Course
 
 
 class Knee(Heuristic):
-    """Stop when the curve of finds has bent sharply. A heuristic.
+    """Stop when the curve of positives found has bent sharply. A heuristic.
 
     The knee is the point of the curve farthest above the line to its present end. The slope before it,
-    divided by the slope after it, must be at least ``156 - min(found at the knee, 150)``: sharper for few
-    finds. Looked at each time the record has grown by 5 %. Assumes one knee; a second cluster is a second one.
+    divided by the slope after it, must be at least ``156 - min(found at the knee, 150)``: the fewer the positives,
+    the sharper the bend must be. The rule looks each time the record has grown by 5 %. It assumes a single knee;
+    a second cluster makes a second one.
 
     References
     ----------
@@ -25,7 +26,7 @@ class Knee(Heuristic):
     assumptions = ("the curve of finds has one knee, after which nothing comes",)
 
     def follow(self, record: Record) -> Course:
-        """Stop at the first look that sees a sharp knee."""
+        """Stop at the first look with a sharp knee."""
         found = record.found
         time = next((time for time in looks(len(record)) if time and _sharp(found[: time + 1])), None)
         return Course.nothing(record, from_then_on(record, time))

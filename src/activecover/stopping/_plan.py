@@ -1,4 +1,4 @@
-"""What a certificate will cost, before the campaign begins."""
+"""Estimate what a certificate will cost before the campaign begins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from activecover.stopping._tails import smallest_control
 from activecover.stopping._target import TargetMethod
 from activecover.stopping._two_phase import planned_sample
 
-#: Control samples with more positives than this many times the fewest cost more than they save.
+#: Control samples with more positives than this multiple of the minimum cost more than they save.
 _MOST_CONTROL = 6
 
 
@@ -28,13 +28,13 @@ class CertificateCost:
     Attributes
     ----------
     rule, valid
-        Which rule, and whether it proves anything.
+        Name of the rule, and whether it proves anything.
     labels : int or None
-        Expected labels beyond those with which a perfect ranking reaches the target; none if it cannot be had.
+        Expected labels beyond those a perfect ranking needs to reach the target; None if the rule cannot certify it.
     share : float or None
-        Of the pool.
+        These labels as a share of the pool.
     detail : str
-        Where they come from.
+        What the labels are spent on.
     """
 
     rule: str
@@ -46,7 +46,7 @@ class CertificateCost:
 
 @dataclass(frozen=True, slots=True)
 class CertificatePlan:
-    """The costs of all rules, and what they were computed for."""
+    """The costs of all rules, and the assumptions behind them."""
 
     target: float
     confidence: float
@@ -56,7 +56,7 @@ class CertificatePlan:
     costs: list[CertificateCost]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The plan as plain data, for JSON."""
         return {**asdict(self), "sentences": self.sentences()}
 
     @property
@@ -66,19 +66,19 @@ class CertificatePlan:
         return min(possible, key=lambda cost: cost.labels or 0, default=None)
 
     def sentences(self) -> list[str]:
-        """What the plan says, in words."""
+        """The plan in words."""
         positives = expected_positives(self.rows, self.prevalence)
-        said = [
-            f"{self.target:g} of some {positives:,} positives, with confidence {self.confidence:g}; labels beyond "
-            f"those with which a perfect ranking gets there."
+        sentences = [
+            f"Target: {self.target:g} of about {positives:,} positives, with confidence {self.confidence:g}. Costs are "
+            "labels beyond those a perfect ranking would need."
         ]
         if any(cost.rule in ("two-phase", "confidence-sequence", "weighted-betting") for cost in self.costs):
-            said.append(f"Audits and bets: if the learner rests at a recall of {self.reached:g}.")
+            sentences.append(f"Audits and bets assume that the learner rests at a recall of {self.reached:g}.")
         if self.best is None or (self.best.share or 0) > 0.5:
-            said.append("So few positives are hardly cheaper to certify than to label everything.")
+            sentences.append("With so few positives, certifying is hardly cheaper than labelling everything.")
         else:
-            said.append(f"Cheapest: {self.best.rule}.")
-        return said
+            sentences.append(f"Cheapest: {self.best.rule}.")
+        return sentences
 
 
 def plan_certificate(
@@ -89,18 +89,18 @@ def plan_certificate(
     prevalence: float,
     reached: float | None = None,
 ) -> CertificatePlan:
-    """How many labels the certificate itself will cost, for each rule.
+    """Estimate, for each rule, how many labels the certificate itself will cost.
 
     Parameters
     ----------
     target, confidence : float
-        Recall to certify, and how sure to be of it.
+        Recall to certify, and with what confidence.
     rows : int
-        Of the pool.
+        Rows of the pool.
     prevalence : float
         Expected share of positives.
     reached : float, optional
-        True recall at which the learner rests for an audit; halfway from the target to 1 by default.
+        True recall at which the learner rests for an audit; by default halfway from the target to 1.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def plan_certificate(
 
 
 def expected_positives(rows: int, prevalence: float) -> int:
-    """Positives that a pool is expected to have, at least one."""
+    """Expected number of positives in a pool, at least one."""
     return max(1, round(rows * prevalence))
 
 
@@ -135,7 +135,7 @@ class _Question:
 
     @property
     def found(self) -> int:
-        """Positives found when the learner rests; the perfect ranking has labelled nothing else."""
+        """Positives found when the learner rests; a perfect ranking has labelled nothing else."""
         return max(1, math.floor(self.positives * self.reached))
 
     @property
@@ -148,13 +148,13 @@ class _Question:
 
     @property
     def extra(self) -> int:
-        """Positives found beyond the target by then."""
+        """Positives found beyond the target when the learner rests."""
         return max(0, self.found - math.ceil(self.positives * self.target - 1e-9))
 
     def cost(self, rule: str, labels: float | None, detail: str, valid: bool = True) -> CertificateCost:
         if labels is None:
             return CertificateCost(rule, valid, None, None, detail)
-        # Labelling every row is a certificate too, and none is dearer.
+        # Labelling every row certifies any recall, so no certificate costs more.
         whole = max(0, min(math.ceil(labels), self.rows - math.ceil(self.positives * self.target - 1e-9)))
         return CertificateCost(rule, valid, whole, whole / self.rows, detail)
 
@@ -167,7 +167,7 @@ def _control(ask: _Question, rule: ControlQuantile, choices: range) -> Certifica
         return ask.cost(
             rule.name,
             None,
-            f"impossible: it needs {least} control positives, and {ask.positives:,} are expected in all",
+            f"impossible: it needs {least} control positives, but only {ask.positives:,} are expected in the pool",
         )
     labels, r, needed = min(possible)
     rows = r * (ask.rows + 1) / (ask.positives + 1)
@@ -181,7 +181,7 @@ def _control(ask: _Question, rule: ControlQuantile, choices: range) -> Certifica
 
 def _control_labels(ask: _Question, r: int, needed: int) -> float:
     drawn = r * (ask.rows + 1) / (ask.positives + 1)
-    # The review would have found some of the control positives anyway, and goes on beyond the target.
+    # The review would have found some of the control positives anyway, but must go on beyond the target.
     beyond = ask.positives * max(0.0, needed / (r + 1) - ask.target)
     return drawn - needed + beyond
 
@@ -204,9 +204,7 @@ def _two_phase(ask: _Question) -> CertificateCost:
 
 def _sequence(ask: _Question) -> CertificateCost:
     draws = ConfidenceSequence(ask.target, ask.confidence).further(ask.left, ask.found, ask.missing)
-    return ask.cost(
-        "confidence-sequence", draws + ask.extra, f"an audit of about {draws:,} rows, looked at all the time"
-    )
+    return ask.cost("confidence-sequence", draws + ask.extra, f"an audit of about {draws:,} rows, a look after each")
 
 
 def _betting(ask: _Question) -> CertificateCost:

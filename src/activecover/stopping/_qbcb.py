@@ -1,4 +1,4 @@
-"""A blind control sample, read by quantiles."""
+"""Bound recall by a quantile of a blind control sample."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ ENDED = "when the control sample ends is decided by its own labels alone (a size
 class ControlQuantile(Rule):
     """Stop once the review itself has found enough of the control sample's positives (QBCB).
 
-    A uniform sample of the pool is labelled blind and hidden from the learner. With r positives in it, the
-    review may stop once it has come by j of them,
-    ``j = min{j : P[Binomial(r, target) <= j - 1] >= confidence}``. Wherever the learner hides the rest,
-    the time at which the j-th of r random positives is reached is a conservative quantile of the order in
-    which positives are reached.
+    A uniform sample of the pool is labelled blind and hidden from the learner. If it has r positives, the
+    review may stop once it has itself reached j of them,
+    ``j = min{j : P[Binomial(r, target) <= j - 1] >= confidence}``. In whatever order the learner proceeds,
+    the time at which it reaches the j-th of r random positives is a conservative estimate of the time at which it
+    reaches the target.
 
-    Assumes that the control sample is uniform and blind, and that its size does not depend on how the review
-    went. It promises the one target it was planned for; from the time at which it stops, it knows how many
-    positives there can be. It is possible only with ``r >= ln(1 - confidence) / ln(target)``.
+    It assumes that the control sample is uniform and blind, and that its size does not depend on how the review
+    went. It certifies only the target for which it was planned; once it has stopped, it bounds the number of
+    positives in the pool. It is possible only with ``r >= ln(1 - confidence) / ln(target)``.
 
     Parameters
     ----------
     target, confidence : float
-        Recall to certify, and how sure to be of it.
+        Recall to certify, and with what confidence.
     positives : int, optional
-        The control sample ends with so many positives; by default the fewest that allow for one to be missed.
+        Number of positives at which the control sample ends; by default the smallest with which one of them may be
+        missed.
     sample : int, optional
-        Instead, the control sample ends with so many rows.
+        Number of rows at which the control sample ends, instead of a number of positives.
 
     References
     ----------
@@ -68,11 +69,11 @@ class ControlQuantile(Rule):
         self.sample = sample
 
     def needed(self, r: int) -> int | None:
-        """How many of r control positives the review must find; none if no number is enough."""
+        """How many of r control positives the review must find; None if even all are not enough."""
         return quantile_threshold(r, self.target, self.alpha)
 
     def planned(self) -> int:
-        """Positives with which the control sample ends, where no size was given."""
+        """Number of positives at which the control sample ends, if its size is not fixed."""
         if self.positives is not None:
             return self.positives
         r = smallest_control(self.target, self.alpha)
@@ -81,13 +82,13 @@ class ControlQuantile(Rule):
         return r
 
     def follow(self, record: Record) -> Course:
-        """The bound from the time on at which enough control positives were reached."""
+        """The bound, from the time at which enough control positives have been reached."""
         course = Course.nothing(record)
         end = self._end(record)
         if end is None:
             return course
         chosen, r = self._sample(record, end)
-        # Unsettled control rows count as positives that the review has not found, whatever they are.
+        # Unsettled control rows count as positives that the review has not found.
         reached = reached_by(record, chosen & (record.outcome == YES))
         reviewed = reached_by(record, record.outcome != NO)
         course.total_estimate[end:] = (reviewed * (r + 1) / (reached + 1))[end:] if r else np.nan
@@ -99,7 +100,7 @@ class ControlQuantile(Rule):
         return course
 
     def _end(self, record: Record) -> int | None:
-        """The time at which the control sample was complete."""
+        """The time at which the control sample was complete; None if it is not."""
         if self.sample is not None:
             drawn = np.cumsum(record.control) >= self.sample
         else:
@@ -108,7 +109,7 @@ class ControlQuantile(Rule):
         return None if place is None else place + 1
 
     def _proved(self, r: int) -> float:
-        """The recall that is proved when enough of r positives were reached."""
+        """The recall that is proved once enough of r positives have been reached."""
         return self.target
 
     def _why_stopped(self, record: Record) -> str:
@@ -123,7 +124,7 @@ class ControlQuantile(Rule):
         )
 
     def _sample(self, record: Record, end: int) -> tuple[Bools, int]:
-        """Which asks are the control sample's, and how many of them are positive or may be."""
+        """The asks of the control sample, and how many of them are or may be positive."""
         chosen = record.control & (np.arange(len(record)) < end)
         return chosen, int((record.outcome[chosen] != NO).sum())
 
@@ -174,7 +175,7 @@ def _recent_rate(record: Record) -> float:
 
 
 def reached_by(record: Record, chosen: Bools) -> Ints:
-    """How many chosen rows the review has come by, at every time."""
+    """How many of the chosen rows the review has reached, at every time."""
     times = record.reached[chosen]
     times = times[times <= len(record)]
     return np.cumsum(np.bincount(times, minlength=len(record) + 1)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Take the end of the ranking for a random sample."""
+"""Treat the end of the ranking as a random sample."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from activecover.stopping._record import CONTROL, NO, Bools, Record
 from activecover.stopping._rule import Course
 from activecover.stopping._tails import hypergeometric_cdf
 
-#: Windows that are tried at a look: those that reach back over 0, 1, 2, … positives, then ever fewer.
+#: Windows to test at each look: they reach back over 0, 1, 2, … positives, then in ever larger steps.
 _WINDOWS = 24
 
 
 class RankedHypergeometric(Heuristic):
     """Treat the last rows of the ranking as if they had been drawn at random. A heuristic.
 
-    For every window at the end of the ranking, the hypergeometric test asks whether so few positives
-    could have been drawn from the rows before it if the target were missed. The rule stops when any window says
-    no. It assumes that the learner ranks no worse than chance among the rows left, which is what nobody knows, and
-    takes the best of many tests. Looked at each time the record has grown by 5 %.
+    For every window at the end of the ranking, a hypergeometric test asks whether a random sample of that
+    size could have so few positives if the target were missed. The rule stops when any window rejects. It assumes
+    that the learner ranks no worse than chance among the rows left, which cannot be known, and it takes the best of
+    many tests. It looks each time the record has grown by 5 %.
 
     References
     ----------
@@ -57,7 +57,7 @@ class RankedHypergeometric(Heuristic):
         for seen in back.tolist():
             start = int(hits[len(hits) - seen - 1]) + 1 if seen < len(hits) else 0
             forbidden = math.floor(found / self.target - (found - seen) + 1e-9) + 1
-            # No fewer than expected: that rejects nothing, and most windows are like this.
+            # With no fewer than expected the test cannot reject; most windows are like this.
             if (time - start) * forbidden <= seen * (rows - start):
                 continue
             if hypergeometric_cdf(seen, rows - start, forbidden, time - start) < self.alpha:

@@ -1,4 +1,4 @@
-"""What the rules look at: the asks of a campaign in order, and nothing about the items themselves."""
+"""What rules see of a campaign: its asks in order, and nothing about the items themselves."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from activecover.errors import InputError, StoreError
 from activecover.store import Ask, Ledger
 from activecover.trace import Trace
 
-#: Where an ask came from. "given" stands for rows whose draw nobody vouches for.
+#: Where an ask came from; "given" marks rows chosen in some unknown way.
 SOURCES = ("explore", "learner", "control", "audit", "insurance", "given")
 EXPLORE, LEARNER, CONTROL, AUDIT, INSURANCE, GIVEN = range(len(SOURCES))
-#: What came of it. Skipped, unsure and leased items are unsettled: each may be a positive that was missed.
+#: The outcome of an ask. Skipped, unsure and leased items are unsettled: each may be a missed positive.
 NO, YES, UNSETTLED = 0, 1, -1
 #: Never reached by the review itself.
 NEVER = np.iinfo(np.int64).max
@@ -30,30 +30,30 @@ Bools = npt.NDArray[np.bool_]
 class Record:
     """The asks of a campaign, one per row, in the order of their draws.
 
-    Time is counted in asks: "at time t" means after t of them. A row that was asked again keeps the place
+    Time is counted in asks: "at time t" means after t of them. A row that was asked again keeps the position
     of its first draw.
 
     Parameters
     ----------
     source : array of int
-        Places in ``SOURCES``.
+        Indices into ``SOURCES``.
     outcome : array of int
         1 yes, 0 no, -1 unsettled.
     probability : array of float
-        With which the row was drawn, among the rows open to its source; 1 for a choice without chance, nan
-        where it is not known.
+        Probability with which the row was drawn, among the rows open to its source; 1 for a deterministic choice,
+        nan if unknown.
     open_rows : array of int
         How many rows could have been drawn at that moment.
     reached : array of int
-        The time at which the review itself came by the row. For all but control rows that is when they
-        were asked; a control row is reached when the learner proposes it.
+        The time at which the review itself reached the row: for a control row, when the learner proposed it; for
+        all others, when they were asked.
     control : array of bool
-        Whether the row belongs to the control sample. Such a row may have another source: the learner asked
-        for it before its turn came.
+        Whether the row belongs to the control sample. The source of such a row can be another one, if the learner
+        asked for it before its turn came.
     size : array of int
         Members of the duplicate group that the row stands for.
     distance : array of float
-        Of the row to the nearest positive when it was proposed; nan where it is not known.
+        Distance of the row to the nearest positive when it was proposed; nan if unknown.
     rows : int
         Rows of the pool, duplicate groups counted once.
     members : int
@@ -61,7 +61,7 @@ class Record:
     largest_rest : int
         Members of the largest group that was not asked for.
     positives : int, optional
-        Members of the pool that are positive; known in simulations only.
+        Members of the pool that are positive; known only in simulations.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Record:
         largest_rest: int = 1,
         positives: int | None = None,
     ) -> Record:
-        """Build a record; what is not given follows from the order (a source of chance draws uniformly)."""
+        """Build a record; omitted arrays are derived from the order, with random draws taken to be uniform."""
         outcomes = np.asarray(outcome, np.int8)
         count = len(outcomes)
         if isinstance(source, str):
@@ -137,7 +137,7 @@ class Record:
 
     @classmethod
     def from_trace(cls, trace: Trace, distance: npt.ArrayLike | None = None) -> Record:
-        """A simulated run: its sample was drawn uniformly, the rest chosen by the learner."""
+        """The record of a simulated run: its sample was drawn uniformly, the rest chosen by the learner."""
         source = np.where(trace.explored, EXPLORE, LEARNER)
         return cls.of(trace.positive, rows=trace.pool_rows, source=source, distance=distance, positives=trace.positives)
 
@@ -150,19 +150,20 @@ class Record:
         sizes: Mapping[str, int] | None = None,
         control: Collection[str] | None = None,
     ) -> Record:
-        """A live campaign, as its ledger has it.
+        """The record of a live campaign.
 
         Parameters
         ----------
         ledger : Ledger
-            What the events add up to.
+            The state that the campaign's events add up to.
         rows : int, optional
-            Rows of the pool now; by default as the log has it. Items known beforehand are no part of the search,
-            and duplicates that the log speaks of are counted with the one that stands for them.
+            Present number of rows in the pool; by default from the log. Items known beforehand are not part of the
+            search, and duplicates that the log records are counted with the item that stands for them.
         sizes : mapping, optional
-            Members of the duplicate groups, by the id that stands for each; by default as the log has it.
+            Members of the duplicate groups, by the id that stands for each; by default from the log.
         control : collection of str, optional
-            Ids of the control sample, whatever asked for them; by default those whose source says so.
+            Ids of the control sample, from whichever source they were asked; by default those with the source
+            "control".
         """
         if rows is None:
             last = ledger.grown or ledger.created
@@ -171,15 +172,15 @@ class Record:
             rows = int(last["rows"])
         known = set(map(ledger.groups.first, ledger.known))
         asks = sorted((ask for name, ask in ledger.asks.items() if name not in known), key=_first_number)
-        # A row that went back unanswered is open again and takes no place, unless chance drew it: what was
-        # drawn must not be forgotten.
+        # A row that went back unanswered is open again and left out, unless it was drawn at random: random draws
+        # must not be forgotten.
         asks = [ask for ask in asks if ask.state != "open" or _first(ask).probability != 1]
         numbers = np.array([_first_number(ask) for ask in asks], np.int64)
         firsts = [_first(ask) for ask in asks]
         group = ledger.groups.sizes() if sizes is None else sizes
         asked = {ask.id for ask in asks} | known
         rest = [size for name, size in group.items() if name not in asked]
-        # What was withdrawn before anyone saw it can no longer be found, nor missed.
+        # An item that was withdrawn before anyone saw it can neither be found nor missed.
         left = rows - len(ledger.groups) - len(known) - len(set(ledger.withdrawn) - asked)
         return cls.of(
             [_OUTCOME.get(ask.state, UNSETTLED) for ask in asks],
@@ -195,7 +196,7 @@ class Record:
         )
 
     def head(self, time: int) -> Record:
-        """The record as it was at some time."""
+        """The record as it was at ``time``."""
         arrays = ("source", "outcome", "probability", "open_rows", "reached", "control", "size", "distance")
         gone = self.size[time:]
         cut = {name: getattr(self, name)[:time] for name in arrays}
@@ -214,12 +215,12 @@ class Record:
 
     @cached_property
     def possible(self) -> Ints:
-        """Rows asked that are positive or may be: yes or unsettled, at each time."""
+        """Rows asked that are or may be positive (yes or unsettled), at each time."""
         return _running(self.outcome != NO)
 
     @cached_property
     def unsettled(self) -> Ints:
-        """Rows asked and not settled, at each time."""
+        """Rows asked but not settled, at each time."""
         return _running(self.outcome == UNSETTLED)
 
     @cached_property
@@ -230,7 +231,7 @@ class Record:
 
     @cached_property
     def missed_members(self) -> Ints:
-        """The most members that can have been missed, at each time: all that are not settled."""
+        """Upper bound on missed members, at each time: all members that are not settled."""
         settled: Ints = self.members - _running((self.outcome != UNSETTLED) * self.size)
         return settled
 
@@ -245,12 +246,12 @@ class Record:
 
     @cached_property
     def current(self) -> Bools:
-        """Which asks were drawn from the pool as large as it is now; earlier draws say nothing of added rows."""
+        """Which asks were drawn from the pool at its present size; earlier draws say nothing about added rows."""
         whole: Bools = self.open_rows + np.arange(len(self)) >= self.rows
         return whole
 
     def uniform(self, chosen: Bools) -> bool:
-        """Whether the chosen asks were drawn uniformly, as far as the record says."""
+        """Whether the chosen asks were drawn uniformly, according to the record."""
         share = self.probability[chosen] * self.open_rows[chosen]
         return bool(np.all(np.abs(share - 1) < 1e-6))
 
@@ -259,13 +260,15 @@ class Record:
             if len(getattr(self, name)) != len(self):
                 raise InputError(f"record: {len(getattr(self, name))} values of {name} for {len(self)} asks")
         if len(self) > self.rows:
-            raise InputError(f"record: {len(self)} rows asked in a pool of {self.rows}; give the size of the pool now")
+            raise InputError(
+                f"record: {len(self)} rows asked in a pool of {self.rows}; give the present size of the pool"
+            )
         if not np.isin(self.outcome, (NO, YES, UNSETTLED)).all():
             raise InputError("record: outcomes are 1 (yes), 0 (no) or -1 (unsettled)")
         if np.any((self.probability < 0) | (self.probability > 1)):
             raise InputError("record: a probability lies outside 0 to 1")
         if np.any(self.size < 1) or self.members < self.size.sum() + self.rows - len(self):
-            raise InputError("record: a duplicate group has at least one member, and the pool all of them")
+            raise InputError("record: a duplicate group has no member, or the pool has fewer members than its groups")
 
 
 _OUTCOME = {"positive": YES, "negative": NO}
@@ -288,7 +291,7 @@ def _reached(ask: Ask, numbers: Ints, own: int) -> int:
         return own
     if ask.hidden:
         return int(NEVER)
-    # By then all rows were drawn whose number is lower.
+    # By then, all rows with a lower number had been drawn.
     number = ask.number if ask.reached is None else ask.reached
     return max(own, int(np.searchsorted(numbers, number)))
 

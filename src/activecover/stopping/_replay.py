@@ -1,4 +1,4 @@
-"""A finished run, replayed against every rule: when each would have stopped, and how well."""
+"""Replay a finished run against every rule: when each would have stopped, and with what recall."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class Stop:
     Attributes
     ----------
     rule, valid, anytime
-        Which rule, and what it promises.
+        Name of the rule, and what it promises.
     labels : int or None
-        Labels spent by then, the rule's own draws included; none if it would not have stopped.
+        Labels spent by then, the rule's own draws included; None if it would not have stopped.
     recall : float or None
-        What it was then, by all that is known now.
+        Recall at that time, judged by everything known now.
     recall_lower : float or None
-        What the rule said of it.
+        The rule's bound on recall at that time.
     price : int or None
-        Labels beyond those with which the ranking alone had reached the target.
+        Labels beyond those with which the ranking alone reached the target.
     met : bool or None
         Whether the target was reached.
     """
@@ -52,14 +52,14 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A run against the rules.
+    """One run, replayed against several rules.
 
     Attributes
     ----------
     target, confidence : float
-        Of all rules.
+        Target and confidence of all rules.
     rows, positives : int
-        Of the pool; a live log's positives are those found.
+        Rows and positives of the pool; for a live log, the positives found.
     ideal : int or None
         Labels with which the ranking alone reached the target.
     stops : list of Stop
@@ -77,7 +77,7 @@ class Replay:
     found: npt.NDArray[np.int64]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; the curve is left out."""
+        """The replay as plain data, for JSON; the curve is left out."""
         return {
             "target": self.target, "confidence": self.confidence, "rows": self.rows, "positives": self.positives,
             "ideal": self.ideal, "stops": [asdict(stop) for stop in self.stops],
@@ -96,25 +96,25 @@ def replay(
 ) -> Replay:
     """Replay a finished run against rules.
 
-    A trace is taken for a ranking: its order stays, rows that it never asked for follow in random order, and
-    each rule makes the draws that it needs beside it (control, audit, insurance), with all labels known
-    afterwards. A record of a live campaign is taken as it is: a rule that needs draws which the campaign
-    did not make does not stop, and recall is relative to what was found in the end.
+    A trace is treated as a ranking: its order is kept, rows that it never asked for follow in random order, and
+    each rule adds the draws that it needs (control, audit, insurance), with all labels known in
+    the end. A record of a live campaign is used as it is: a rule that needs draws which the campaign
+    did not make does not stop, and recall is relative to the positives found in the end.
 
     Parameters
     ----------
     run : Trace or Record
-        A run to its end.
+        A finished run.
     target, confidence : float
-        Of the standard rules, where no rules are given, and for the judgement.
+        For the standard rules, if no rules are given, and for judging whether the target was reached.
     rules : sequence of Rule, optional
-        One of each registered rule by default.
+        By default one of each registered rule.
     names : sequence of str, optional
         Only the rules with these names.
     seed : int
-        Of the rules' own draws.
+        Seed of the rules' own draws.
     share : float
-        Of the asks that are insurance.
+        Share of insurance among the asks.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def replay(
 def load_runs(
     path: str | Path, *, rows: int | None = None, positives: int | None = None
 ) -> list[tuple[str, Trace | Record]]:
-    """The runs of a file by name: traces that a simulation wrote, or one live campaign's label log."""
+    """Load the runs of a file, with their names: traces of a simulation, or the label log of one live campaign."""
     path = Path(path)
     if path.suffix.lower() == ".jsonl" and _is_log(path):
         with open_log(path) as log:
@@ -158,7 +158,7 @@ def load_runs(
 
 
 def summarise(replays: Sequence[Replay]) -> list[dict[str, Any]]:
-    """What several runs add up to, rule by rule."""
+    """Summarise several replays, rule by rule."""
     return [_summary([result.stops[place] for result in replays]) for place in range(len(replays[0].stops))]
 
 
@@ -186,7 +186,7 @@ def _is_log(path: Path) -> bool:
 
 
 def _ranking(trace: Trace, seed: int) -> npt.NDArray[np.bool_]:
-    """The truth of all rows in the order of the run; positives that it did not find lie anywhere behind."""
+    """The truth of all rows in the order of the run, followed by the rows not asked in random order."""
     missing = 0 if trace.positives is None else max(0, trace.positives - trace.found)
     rest = np.zeros(trace.pool_rows - len(trace), bool)
     rest[:missing] = True

@@ -1,4 +1,4 @@
-"""One interface for all rules: from a record, a bound on recall, what it assumes, and its price."""
+"""The interface of all rules: from a record to a bound on recall, its assumptions, and its price."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from activecover.stopping._tails import first_true
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-#: Which asks a rule needs beside those of the learner.
+#: Which draws a rule needs in addition to the asks of the learner.
 Design = Literal["none", "control", "audit", "insurance"]
 
-#: A target is met when it is met up to rounding.
+#: A target counts as met if recall falls short of it by no more than this.
 _ROUNDING = 1e-12
 FIXED_POOL = "the pool does not change, and a label is never wrong"
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What a rule says of a record.
+    """A rule's assessment of a record.
 
     Attributes
     ----------
@@ -36,21 +36,21 @@ class Assessment:
     stop : bool
         Whether the rule would stop here.
     recall_lower : float
-        Recall is at least this, with the stated confidence where the rule is valid.
+        Lower bound on recall; it has the stated confidence if the rule is valid.
     recall_estimate : float or None
-        What it probably is, where the rule has an opinion.
+        Estimate of recall, if the rule makes one.
     remaining_upper : int
-        The most positives that can be left, unsettled items and members of duplicate groups included.
+        Upper bound on the positives left, unsettled items and members of duplicate groups included.
     confidence : float
-        Of the bound.
+        Confidence of the bound.
     valid : bool
         Whether the bound holds whatever the learner does. If not, the rule is a heuristic.
     assumptions : tuple of str
-        What the bound rests on.
+        What the bound assumes.
     price : int or None
-        Expected further labels until the target is certified; none where the rule cannot say.
+        Expected further labels until the target is certified; None if the rule cannot tell.
     reasoning : str
-        How bound and price come about, in words.
+        An explanation of bound and price.
     """
 
     rule: str
@@ -65,16 +65,16 @@ class Assessment:
     reasoning: str
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The assessment as plain data, for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a rule says at every time of a record, from 0 asks on.
+    """A rule's bounds and estimates at every time of a record, from 0 asks on.
 
-    ``total_upper`` bounds the positive rows of the pool (duplicate groups once); ``total_estimate`` is nan
-    where there is none. ``stop`` is the rule's own decision, none where the bound decides.
+    ``total_upper`` bounds the positive rows of the pool (duplicate groups counted once); ``total_estimate`` is nan
+    where there is no estimate. ``stop`` is the rule's own decision, or None if the bound decides.
     """
 
     total_upper: Floats
@@ -83,22 +83,22 @@ class Course:
 
     @classmethod
     def nothing(cls, record: Record, stop: Bools | None = None) -> Course:
-        """No bound and no estimate."""
+        """A course without bounds or estimates."""
         times = len(record) + 1
         return cls(np.full(times, np.inf), np.full(times, np.nan), stop)
 
 
 class Rule(ABC):
-    """When to stop, and how sure one can be of it.
+    """Decides when to stop, and bounds the recall at that point.
 
-    Rules for implementers:
+    Requirements for subclasses:
 
     - The constructor only stores its parameters, under their own names; ``target`` and ``confidence`` come
       first.
-    - :meth:`follow` is one pass over the record and looks at nothing beyond each time: what it says at
-      time t is what it would say of the record's first t asks.
+    - :meth:`follow` makes one pass over the record and never looks ahead: its result at
+      time t is what it would be for the record's first t asks.
     - ``valid`` is True only if the bound holds whatever the learner does, with unsettled items counted as
-      positives that were missed. ``anytime`` says that it may be looked at after every label.
+      missed positives. ``anytime`` means that the rule may be evaluated after every label.
     """
 
     name: ClassVar[str] = ""
@@ -106,8 +106,10 @@ class Rule(ABC):
     valid: ClassVar[bool] = False
     anytime: ClassVar[bool] = False
     design: ClassVar[Design] = "none"
-    #: Whether the course depends on the target; if not, one pass serves all of them.
+    #: Whether the course depends on the target; if not, one pass serves all targets.
     course_per_target: ClassVar[bool] = True
+    #: Certificates quote these texts and the explanations of stops and prices, and are verified word for word: another
+    #: wording needs a new format of certificates.
     assumptions: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, target: float = 0.95, confidence: float = 0.95) -> None:
@@ -116,19 +118,19 @@ class Rule(ABC):
 
     @abstractmethod
     def follow(self, record: Record) -> Course:
-        """What the rule says at every time."""
+        """Compute bounds, estimates and decisions at every time."""
 
     @abstractmethod
     def _price(self, record: Record, course: Course) -> tuple[int | None, str]:
-        """Expected further labels, and how they come about; asked only where the target is not reached."""
+        """Expected further labels, and an explanation; called only while the target is not reached."""
 
     def _why_stopped(self, record: Record) -> str:
-        """Why the rule would stop at the end of a record."""
+        """Explain why the rule would stop at the end of a record."""
         return "the rule would stop here"
 
     @property
     def alpha(self) -> float:
-        """Probability of being wrong that is accepted."""
+        """The accepted probability of being wrong."""
         return 1.0 - self.confidence
 
     def recall_lower(self, record: Record, course: Course | None = None) -> Floats:
@@ -146,17 +148,17 @@ class Rule(ABC):
         return stops
 
     def stop_time(self, record: Record) -> int | None:
-        """After how many asks the rule would have stopped; none if it would not."""
+        """After how many asks the rule would have stopped; None if it would not have."""
         return first_true(self.stops(record))
 
     def assess(self, record: Record) -> Assessment:
-        """What the rule says of the record as it stands.
+        """Assess the record as it stands.
 
         Examples
         --------
         >>> from activecover.stopping import ConfidenceSequence, Record
-        >>> said = ConfidenceSequence(0.9).assess(Record.of([1] * 10 + [0] * 90, rows=100))
-        >>> said.recall_lower, said.remaining_upper, said.stop
+        >>> assessment = ConfidenceSequence(0.9).assess(Record.of([1] * 10 + [0] * 90, rows=100))
+        >>> assessment.recall_lower, assessment.remaining_upper, assessment.stop
         (1.0, 0, True)
         """
         check_levels(self.target, self.confidence)
@@ -189,12 +191,12 @@ class Rule(ABC):
         return f"{type(self).__name__}({given})"
 
     def _missed_members(self, record: Record, course: Course) -> npt.NDArray[np.int64]:
-        """The most positives that can be missing at every time, members of groups counted."""
+        """Upper bound on the missing positives at every time, members of groups counted."""
         not_negative = record.rows - np.concatenate([[0], np.cumsum(record.outcome == NO)])
         total = np.floor(np.minimum(course.total_upper, not_negative) + 1e-9)
-        # Unsettled rows count as missed whatever the bound says, and even if they alone exceed it.
+        # Unsettled rows count as missed whatever the bound says, even if they alone exceed it.
         missed = np.maximum(total - record.found, record.unsettled)
-        # Which groups they are is not known: the worst case is that they are the largest ones.
+        # Which groups are missing is not known; in the worst case, the largest ones are.
         members = np.minimum(missed * record.largest_group, record.missed_members)
         return np.asarray(members, np.int64)
 
@@ -209,8 +211,8 @@ class Rule(ABC):
 class AnyOf(Rule):
     """Stop as soon as one of several rules does, as in ``ConfidenceSequence(0.95) | Budget(5000)``.
 
-    The bound is the best one that the valid members prove; their errors add up. Heuristics among the
-    members end the campaign but prove nothing.
+    The bound is the best one that a valid member proves; their error probabilities add up. Heuristics among the
+    members can end the campaign but prove nothing.
     """
 
     name = "any-of"
@@ -227,14 +229,14 @@ class AnyOf(Rule):
 
     @property
     def proves(self) -> bool:
-        """Whether a member is valid."""
+        """Whether any member is valid."""
         return any(rule.valid for rule in self.rules)
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.rules))
 
     def follow(self, record: Record) -> Course:
-        """The lowest bound of the members that state one; stop where any member stops."""
+        """Take the lowest bound among the members that state one; stop where any member stops."""
         courses = [rule.follow(record) for rule in self.rules]
         stops = [rule.stops(record, course) for rule, course in zip(self.rules, courses, strict=True)]
         stating = [course for rule, course in zip(self.rules, courses, strict=True) if rule in self._stating]
@@ -242,7 +244,7 @@ class AnyOf(Rule):
         return Course(upper, stating[0].total_estimate, np.logical_or.reduce(stops))
 
     def assess(self, record: Record) -> Assessment:
-        """The members' statements in one."""
+        """Combine the members' assessments into one."""
         parts = [rule.assess(record) for rule in self.rules]
         stating = [part for part, rule in zip(parts, self.rules, strict=True) if rule in self._stating]
         best = max(stating, key=lambda part: part.recall_lower)
@@ -261,7 +263,7 @@ class AnyOf(Rule):
         )
 
     def _price(self, record: Record, course: Course) -> tuple[int | None, str]:
-        raise AssertionError("assess asks the members")
+        raise AssertionError("assess uses the prices of the members")
 
 
 def check_levels(target: float, confidence: float) -> None:
@@ -272,18 +274,18 @@ def check_levels(target: float, confidence: float) -> None:
 
 
 def check_counts(**counts: int | None) -> None:
-    """Refuse what is not a whole number from 1; none given is fine."""
+    """Refuse anything but a whole number from 1, or None."""
     for name, value in counts.items():
         check_count(name, value)
 
 
 def running_lowest(values: Sequence[float] | Floats) -> Floats:
-    """The lowest value so far: a bound that held once goes on to hold."""
+    """The lowest value so far: a bound that held once continues to hold."""
     return np.minimum.accumulate(np.asarray(values, np.float64))
 
 
 def last_known(values: Floats) -> Floats:
-    """Each value, or the last one before it that is not nan."""
+    """The values, with each nan replaced by the last value before it."""
     places = np.where(np.isnan(values), 0, np.arange(len(values)))
     known: Floats = values[np.maximum.accumulate(places)]
     return known

@@ -1,4 +1,4 @@
-"""An audit that may be looked at after every label."""
+"""An audit that allows a look after every label."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _GRID = 400
 
 
 class ConfidenceSequence(Rule):
-    """Audit the rows left uniformly, look as often as you like, stop when the bound is good enough.
+    """Audit the rows left uniformly, look as often as you like, and stop when the bound is good enough.
 
-    After m draws with x positives from the U rows that were left, a count R of positives among them stays
+    After m draws with x positives from the U rows that were left, a count R of positives among them remains
     possible while ``BetaBin(R; U, a, b) / BetaBin(R - x; U - m, a + x, b + m - x) < 1 / alpha``
-    (the prior-posterior ratio). All looks hold at once, so the lowest bound so far is used. Needs counts
-    only.
+    (the prior-posterior ratio). The bounds at all looks hold simultaneously, so the lowest so far is used. Only
+    counts are needed.
 
-    Assumes uniform draws with the learner at rest. The prior (a, b), what was found and U are those of
-    the moment at which the audit begins. If the learner resumes and a new audit follows, alpha is shared
-    among as many audits as were planned; later ones prove nothing.
+    It assumes uniform draws while the learner rests. The prior (a, b), the number of positives found and U are those
+    at the beginning of the audit. If the learner resumes and a new audit follows, alpha is divided
+    among the planned number of audits; audits beyond that number prove nothing.
 
     Parameters
     ----------
     target, confidence : float
-        Recall to certify, and how sure to be of it.
+        Recall to certify, and with what confidence.
     prior : pair of float, optional
-        (a, b) of the beta-binomial prior. It costs or saves labels and cannot spoil the bound. By default
-        a = 1, and the mean is half of what may be missing.
+        (a, b) of the beta-binomial prior. It affects the number of labels, never the validity of the bound. By
+        default a = 1, and the mean is half of the positives that may be missing.
     audits : int
-        How many audits are planned.
+        Number of planned audits.
 
     References
     ----------
@@ -60,7 +60,7 @@ class ConfidenceSequence(Rule):
         self.audits = audits
 
     def follow(self, record: Record) -> Course:
-        """The lowest bound so far of all planned audits."""
+        """The lowest bound so far, over all planned audits."""
         course = Course.nothing(record)
         for audit in audits_of(record)[: self.audits]:
             if audit.sound:
@@ -71,15 +71,15 @@ class ConfidenceSequence(Rule):
         return Course(running_lowest(course.total_upper), last_known(course.total_estimate))
 
     def upper(self, seen: npt.ArrayLike, drawn: npt.ArrayLike, rows: int, found: int) -> Ints:
-        """The most positives among the rows left, after each of some numbers of draws."""
+        """Upper bounds on the positives among the rows left, after given numbers of draws."""
         a, b = self.prior or _prior(rows, found, self.target)
         return sequence_upper(seen, drawn, rows, self.alpha / self.audits, a, b)
 
     def further(self, rows: int, found: int, missing: float, seen: float = 0.0, drawn: int = 0) -> int:
-        """Further draws until the target is certified, if the positives left turn up as often as expected.
+        """Draws still needed to certify the target, if the positives left turn up as often as expected.
 
-        ``rows`` and ``found`` are those of the audit's beginning; ``missing`` positives are among the rows
-        still open.
+        ``rows`` and ``found`` are the counts at the beginning of the audit; ``missing`` positives are among the
+        rows still open.
         """
         more = np.unique(np.geomspace(1, max(1, rows - drawn), _GRID).astype(np.int64))
         hits = seen + missing * more / max(1, rows - drawn)

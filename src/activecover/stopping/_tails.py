@@ -1,10 +1,9 @@
-"""Tails of the distributions behind the rules, exact where they can be and finite for pools of any size."""
+"""Tails of the distributions behind the rules, exact where possible and finite for pools of any size."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +13,14 @@ from activecover.compiling import compiled
 
 Floats = npt.NDArray[np.float64]
 
-#: Terms farther below the mean than so many standard deviations, and some, do not show in a float64.
+#: Terms more than ``_REACH`` standard deviations plus ``_MORE`` from the mean are too small to show in a float64.
 _REACH, _MORE = 10.0, 40.0
-#: Logarithms of factorials are kept up to this one.
+#: Logarithms of factorials are tabulated up to this number.
 _TABLE = 10**6
 
 
 def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Floats:
-    """Logarithm of the number of ways to choose ``k`` of ``n``; minus infinity where there is none.
+    """Logarithm of the number of ways to choose ``k`` of ``n``; minus infinity if there are none.
 
     Examples
     --------
@@ -38,7 +37,7 @@ def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Floats:
 def hypergeometric_cdf(k: int, population: int, positives: int, draws: int) -> float:
     """Probability of at most ``k`` positives among ``draws`` rows drawn without replacement.
 
-    More positives than rows cannot be: the probability is 0.
+    If there are more positives than rows, the probability is 0.
 
     Examples
     --------
@@ -57,7 +56,7 @@ def hypergeometric_cdf(k: int, population: int, positives: int, draws: int) -> f
     mean = draws * positives / population
     spread = math.sqrt(mean * (1 - positives / population) * (population - draws) / max(1, population - 1))
     reach = int(_REACH * spread + _MORE)
-    # From the largest term, or from the last one where that is smaller, by ratios of neighbours.
+    # Summed outwards from the largest term, or from term k if that comes first, by ratios of neighbours.
     anchor = max(low, min(k, int(mean)))
     down = np.arange(anchor, max(low, anchor - reach), -1.0)
     up = np.arange(anchor, min(k, anchor + reach), 1.0)
@@ -78,7 +77,7 @@ def _log_ways(n: int, k: int) -> float:
 
 
 def most_positives(k: int, population: int, draws: int, alpha: float) -> int:
-    """The most positives that ``k`` among ``draws`` rows leave possible, with confidence ``1 - alpha``.
+    """Upper bound on the positives after ``k`` among ``draws`` rows, with confidence ``1 - alpha``.
 
     Examples
     --------
@@ -100,7 +99,7 @@ def most_positives(k: int, population: int, draws: int, alpha: float) -> int:
 def beta_binomial_log(k: npt.ArrayLike, n: npt.ArrayLike, a: float, b: float) -> Floats:
     """Logarithm of the beta-binomial probability of ``k`` out of ``n``."""
     k, n = np.asarray(k, np.float64), np.asarray(n, np.float64)
-    # The beta functions of large arguments differ by less than their rounding: gammas in pairs do not.
+    # For large arguments, a difference of beta functions is lost to rounding; paired gammas keep it.
     prior = special.gammaln(a + b) - special.gammaln(a) - special.gammaln(b)
     mass = special.gammaln(k + a) + special.gammaln(n - k + b) - special.gammaln(n + a + b)
     result: Floats = log_choose(n, k) + prior + mass
@@ -110,11 +109,11 @@ def beta_binomial_log(k: npt.ArrayLike, n: npt.ArrayLike, a: float, b: float) ->
 def sequence_upper(
     x: npt.ArrayLike, m: npt.ArrayLike, rows: int, alpha: float, a: float = 1.0, b: float = 1.0
 ) -> npt.NDArray[np.int64]:
-    """The most positives among ``rows`` that ``x`` of ``m`` drawn leave possible, for looks without end.
+    """Upper bound on the positives among ``rows`` after ``x`` in ``m`` draws, valid at every look.
 
-    A count R stays possible while its hypergeometric likelihood is above ``alpha`` times the
+    A count R remains possible while its hypergeometric likelihood is above ``alpha`` times the
     beta-binomial probability of the draws: the prior-posterior ratio of R is below ``1/alpha``. The
-    likelihood has one peak, so the possible counts are an interval, and its end is found by halving.
+    likelihood has one peak, so the possible counts form an interval, and its end is found by bisection.
 
     Examples
     --------
@@ -123,7 +122,7 @@ def sequence_upper(
     """
     seen, drawn = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(m, np.float64))
     threshold = math.log(alpha) + beta_binomial_log(seen, drawn, a, b) + log_choose(rows, drawn)
-    # Whole numbers, whatever the draws: plans put in expected, fractional ones.
+    # Rounded to whole numbers, since plans pass expected, fractional draws.
     high = np.floor(rows - drawn + seen)
     peak = np.floor(seen * (rows + 1) / np.maximum(drawn, 1))
     low = np.minimum(np.maximum(peak, np.ceil(seen)), high)
@@ -141,7 +140,7 @@ def sequence_upper(
 
 @compiled()
 def _likely_ends(table: Floats, rows: int, looks: npt.NDArray[np.int64], threshold: Floats) -> npt.NDArray[np.int64]:
-    """For each look (seen, drawn, lowest, highest) the largest count that is likely enough, by halving."""
+    """For each look (seen, drawn, lowest, highest), find the largest likely count by bisection."""
     ends = np.empty(len(threshold), np.int64)
     for place in range(len(threshold)):
         x, drawn, first, last = looks[:, place]
@@ -167,7 +166,7 @@ def _log_factorials(largest: int) -> Floats:
 
 @lru_cache(maxsize=10_000)
 def quantile_threshold(r: int, target: float, alpha: float) -> int | None:
-    """How many of ``r`` control positives must be found; none if no number is enough.
+    """How many of ``r`` control positives must be found; None if even all are not enough.
 
     Examples
     --------
@@ -192,8 +191,8 @@ def smallest_control(target: float, alpha: float) -> int:
     return max(1, math.ceil(math.log(alpha) / math.log(target) - 1e-9))
 
 
-def first_true(values: Any) -> int | None:
-    """The place of the first true value, if any."""
-    values = np.asarray(values)
-    place = int(values.argmax()) if values.size else 0
-    return place if values.size and values[place] else None
+def first_true(values: npt.ArrayLike) -> int | None:
+    """The index of the first true value, or None."""
+    given = np.asarray(values)
+    place = int(given.argmax()) if given.size else 0
+    return place if given.size and given[place] else None

@@ -9,9 +9,8 @@ from activecover.stopping._tails import smallest_control
 class TargetMethod(ControlQuantile):
     """Stop once the review itself has found every one of r control positives.
 
-    Then recall is at least ``(1 - confidence) ** (1 / r)``: where recall is below x, all of r blind positives
-    have been reached with a probability below x to the power of r. Assumptions as for
-    :class:`ControlQuantile`.
+    Recall is then at least ``(1 - confidence) ** (1 / r)``: if recall is below x, the probability of having reached
+    all of r blind positives is below ``x ** r``. The assumptions are those of :class:`ControlQuantile`.
 
     References
     ----------
@@ -26,11 +25,11 @@ class TargetMethod(ControlQuantile):
     name = "target"
 
     def needed(self, r: int) -> int | None:
-        """All of them, if they are enough for the target."""
+        """All of them; None if even all are not enough."""
         return r if r >= smallest_control(self.target, self.alpha) else None
 
     def planned(self) -> int:
-        """The fewest positives with which the target can be met, unless a number was given."""
+        """The given number of positives, or else the fewest that can certify the target."""
         return self.positives or smallest_control(self.target, self.alpha)
 
     def _proved(self, r: int) -> float:

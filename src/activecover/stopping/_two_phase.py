@@ -15,21 +15,21 @@ from activecover.stopping._tails import hypergeometric_cdf, most_positives
 class TwoPhase(Rule):
     """Stop the ranking, draw a planned number of rows uniformly from the rest, and look once.
 
-    With k positives among n rows drawn from the N' that were left, the most positives that these can have
-    held is the largest K with ``P[Hypergeometric(N', K, n) <= k] >= 1 - confidence``. Recall follows from it
-    and from what was found before.
+    With k positives among n rows drawn from the N' rows left, the upper bound on the positives among these is
+    the largest K with ``P[Hypergeometric(N', K, n) <= k] >= 1 - confidence``. The bound on recall follows from it
+    and from the number of positives found before.
 
-    Assumes that n is fixed before the audit and that the draws are uniform. It is valid for one look, after the
-    n-th draw: draws beyond it add what they find and prove nothing more. If the look fails, the rule will not stop
-    before the pool is labelled.
+    It assumes that n is fixed before the audit and that the draws are uniform. It is valid for one look, after the
+    n-th draw: further draws add the positives they find, but prove nothing more. If the look fails, the rule does
+    not stop before the whole pool is labelled.
 
     Parameters
     ----------
     target, confidence : float
-        Recall to certify, and how sure to be of it.
+        Recall to certify, and with what confidence.
     sample : int, optional
-        Rows of the audit. By default enough to pass if half of what may be missing is missing
-        (see :func:`planned_sample`), from what is known when the audit begins.
+        Rows of the audit. By default it is determined when the audit begins, and large enough to pass if half of the
+        positives that may be missing are missing (see :func:`planned_sample`).
 
     References
     ----------
@@ -49,7 +49,7 @@ class TwoPhase(Rule):
         self.sample = sample
 
     def follow(self, record: Record) -> Course:
-        """The bound from the planned look on."""
+        """The bound, from the planned look on."""
         course = Course.nothing(record)
         audits = audits_of(record)
         if not audits or not audits[0].sound:
@@ -65,7 +65,7 @@ class TwoPhase(Rule):
         return Course(course.total_upper, last_known(course.total_estimate))
 
     def planned(self, rows: int, found: int) -> int:
-        """Rows that the audit draws, if so many are left and so many positives were found."""
+        """Rows that the audit draws, given the rows left and the positives found."""
         return min(rows, self.sample or planned_sample(rows, found, self.target, self.confidence))
 
     def _why_stopped(self, record: Record) -> str:
@@ -91,8 +91,8 @@ class TwoPhase(Rule):
 def planned_sample(rows: int, found: int, target: float, confidence: float, share: float = 0.5) -> int:
     """How many of the rows left an audit should draw to certify a target.
 
-    It passes if ``share`` of the positives that may be missing are missing, and shows itself in the audit as
-    often as expected.
+    The audit then passes if ``share`` of the positives that may be missing are missing, and turn up as often as
+    expected.
 
     Examples
     --------

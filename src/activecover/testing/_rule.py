@@ -1,4 +1,4 @@
-"""The stopping rule's contract, and campaigns with a known truth to measure what it promises."""
+"""The contract of stopping rules, and campaigns with a known truth to measure their guarantees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MakeRule = Callable[[float, float], Rule]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A way to rank a pool: the truth of all rows in order, and where the learner rests if it says so."""
+    """A way to rank a pool: the truth of all rows in order, and optionally where the learner rests."""
 
     rows: int
     positives: int
@@ -27,7 +27,7 @@ class Ranking:
     switch: Callable[[int, int], int] | None = None
 
     def scaled(self, rows: int) -> Ranking:
-        """The same for a pool of another size; a handful of positives stays one."""
+        """The same ranking for a pool of another size; up to 5 positives are not scaled."""
         few = self.positives <= 5
         positives = self.positives if few else round(self.positives * rows / self.rows)
         return Ranking(rows, positives, self.draw, self.switch)
@@ -52,7 +52,7 @@ def _hidden(rows: int, positives: int, random: Random) -> Truth:
 
 
 def _stuck(rows: int, positives: int, random: Random) -> Truth:
-    """The learner finds 85 % at once, and then knows no more than chance."""
+    """The learner finds 85 % at once, and is no better than chance after that."""
     early = _early(positives)
     return np.concatenate([np.ones(early, bool), _any_order(rows - early, positives - early, random)])
 
@@ -83,13 +83,13 @@ class Coverage:
     Attributes
     ----------
     runs, early : int
-        Campaigns, and those that ended below the target.
+        Number of campaigns, and of those that ended below the target.
     labels : float
-        Median share of the pool that was labelled.
+        Median share of the pool labelled.
     recall : float
-        Mean at the end.
+        Mean recall at the end.
     low, high : float
-        Quartiles of the share that was labelled.
+        Quartiles of the share of the pool labelled.
     """
 
     runs: int
@@ -105,7 +105,7 @@ class Coverage:
         return self.early / self.runs
 
     def within(self, alpha: float, errors: float = 3.0) -> bool:
-        """Whether the share is at most alpha, give or take so many standard errors."""
+        """Whether the share is at most alpha, with a tolerance of ``errors`` standard errors."""
         return self.error <= alpha + errors * math.sqrt(alpha * (1 - alpha) / self.runs)
 
 
@@ -120,8 +120,8 @@ def measure_coverage(
 ) -> dict[tuple[float, float], Coverage]:
     """Simulate campaigns and count those that a rule ended too early, for each target and alpha.
 
-    The rule is looked at after every label. A rule that never stops ends with the pool. A row's place in the ranking
-    stands for its distance to a positive, for rules that look at distances.
+    The rule is evaluated after every label. If it never stops, the campaign ends with the pool. For rules that look at
+    distances, a row's position in the ranking serves as its distance to the nearest positive.
     """
     distance = np.arange(1.0, ranking.rows + 1)
     ends: dict[tuple[float, float], list[tuple[float, float]]] = {}
@@ -133,7 +133,7 @@ def measure_coverage(
             course: Course | None = None
             for target in targets:
                 rule = make(target, 1 - alpha)
-                # A control sample is planned for the target; other draws are the same for all of them.
+                # A control sample is planned for the target; other draws are the same for all targets.
                 if record is None or rule.design == "control":
                     draws = np.random.default_rng([seed, run, 1])
                     record = campaign_for(rule, truth, draws, switch=switch, distance=distance)
@@ -160,11 +160,11 @@ def check_rule(make: MakeRule, *, rows: int = 120, rounds: int = 6, runs: int = 
     make : callable
         Builds the rule for a target and a confidence.
     rows, rounds : int
-        Size of the pools, and how many.
+        Size and number of the pools.
     runs : int
-        Campaigns per ranking on which the promise of a valid rule is measured.
+        Campaigns per ranking on which the guarantee of a valid rule is measured.
     seed : int
-        Of the campaigns.
+        Seed of the campaigns.
 
     Examples
     --------
@@ -192,30 +192,31 @@ def check_rule(make: MakeRule, *, rows: int = 120, rounds: int = 6, runs: int = 
 
 def _check_bounds(rule: Rule, record: Record) -> None:
     lower = rule.recall_lower(record)
-    assert len(lower) == len(rule.stops(record)) == len(record) + 1, "there is not one answer per time"
+    assert len(lower) == len(rule.stops(record)) == len(record) + 1, "not exactly one answer per time"
     assert np.all((lower >= 0) & (lower <= 1)), "a bound on recall lies outside 0 to 1"
 
 
 def _check_prefixes(rule: Rule, record: Record, random: Random) -> None:
     lower, stops = rule.recall_lower(record), rule.stops(record)
     for time in random.integers(0, len(record) + 1, size=4).tolist():
-        said = rule.assess(record.head(time))
-        assert math.isclose(said.recall_lower, lower[time]), f"time {time}: the past looks different afterwards"
-        # Rules that look now and then always look at the end of what they are given.
-        assert said.stop or not stops[time] or not rule.valid, f"time {time}: stopped only with hindsight"
-        assert said.price is None or 0 <= said.price <= record.rows - time, "the price is more than all rows left"
-        assert said.valid == rule.valid, "the assessment contradicts the rule on being valid"
-        assert said.reasoning, "no reasoning"
+        assessment = rule.assess(record.head(time))
+        assert math.isclose(assessment.recall_lower, lower[time]), f"time {time}: the bound depends on later asks"
+        # Heuristics that look only now and then look at the end of every record, so their stops can differ.
+        assert assessment.stop or not stops[time] or not rule.valid, f"time {time}: the stop depends on later asks"
+        price = assessment.price
+        assert price is None or 0 <= price <= record.rows - time, "the price is not between 0 and the rows left"
+        assert assessment.valid == rule.valid, "assessment and rule disagree on whether the rule is valid"
+        assert assessment.reasoning, "no reasoning"
 
 
 def _check_end(rule: Rule, record: Record) -> None:
-    said = rule.assess(record)
-    assert said.recall_lower == 1.0, "all rows are labelled, and yet something may be missing"
-    assert said.remaining_upper == 0, "all rows are labelled, and yet something may remain"
+    assessment = rule.assess(record)
+    assert assessment.recall_lower == 1.0, "all rows are labelled, but the bound on recall is below 1"
+    assert assessment.remaining_upper == 0, "all rows are labelled, but positives may remain"
 
 
 def _check_unsettled(rule: Rule, record: Record, random: Random) -> None:
-    """A label that is taken back never makes a valid rule surer."""
+    """Withdrawing a label never makes a valid rule surer."""
     if not rule.valid:
         return
     time = int(random.integers(1, len(record) + 1))
@@ -227,7 +228,5 @@ def _check_unsettled(rule: Rule, record: Record, random: Random) -> None:
         reached=before.reached, control=before.control,
     )  # fmt: skip
     certain = int(doubtful.found[-1]) / max(1, int(doubtful.found[-1] + doubtful.unsettled[-1]))
-    said = rule.assess(doubtful)
-    assert said.recall_lower <= max(certain, 0) + 1e-12 or not doubtful.unsettled[-1], (
-        "unsettled rows do not count as missed"
-    )
+    lower = rule.assess(doubtful).recall_lower
+    assert lower <= max(certain, 0) + 1e-12 or not doubtful.unsettled[-1], "unsettled rows do not count as missed"

@@ -473,7 +473,7 @@ def test_fetch_and_check(own: Source, server: Server, tmp_path: Path, capsys: py
     assert [line.split()[:2] for line in out.splitlines() if line.startswith("own")] == [["own", "yes"]]
     (folder / "own/b.bin").write_bytes(b"")
     assert main(["data", "check", "own", *place]) == 2
-    assert "700,000 items of 'x', published are 700,002; delete it and get it again" in capsys.readouterr().err
+    assert "700,000 items of 'x' instead of the published 700,002; delete it and run" in capsys.readouterr().err
 
 
 def test_the_list_of_an_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

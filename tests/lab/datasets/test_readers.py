@@ -579,7 +579,7 @@ def test_fewer_items_than_published(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["data", "check", name, "--data-dir", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"activecover: {tmp_path / name}: ")
-    assert "published are" in said
+    assert "instead of the published" in said
     assert said.count("\n") == 1
 
 

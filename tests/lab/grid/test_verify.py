@@ -22,7 +22,7 @@ CELL = Result(Cell("letters", "A", "EC", 0), (50.0, 100.0), None, 1.0, MADE)
 def test_a_few_committed_cells_are_made_again(capsys):
     chosen = ["--datasets", "letters", "--methods", "O,EC,O-LS,A-LS,O-RS"]
     assert main(["bench", "verify", str(CELLS), "--sample", "5", "--jobs", "2", *chosen]) == 0
-    assert "5 cells made again" in capsys.readouterr().out
+    assert "5 cells recomputed" in capsys.readouterr().out
 
 
 def test_a_changed_figure_is_found(tmp_path, capsys):
