@@ -42,7 +42,11 @@ def has_loaded(process, module):
     ("arguments", "latest", "last"),
     [
         (SIMULATION, 3, "interrupted: the figures are based on the finished runs"),
-        ([*GRID, "--out", "grid"], 12, "interrupted: the finished cells are kept; run the same command again to resume"),
+        (
+            [*GRID, "--out", "grid"],
+            12,
+            "interrupted: the finished cells are kept; run the same command again to resume",
+        ),
     ],
     ids=["simulate", "workers"],
 )

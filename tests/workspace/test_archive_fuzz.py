@@ -220,33 +220,36 @@ def large_manifest(forged: Forged, draw: Draw) -> None:
 
 def whole(forged: Forged, draw: Draw) -> None:
     def change(data: bytes) -> bytes:
-        if not data:
-            return data  # All of it was cut off before.
-        at = draw(st.integers(0, len(data)))
-        match draw(st.sampled_from(["cut", "flip", "before", "behind", "comment", "end", "count", "twice", "zip64"])):
-            case "cut":
-                return data[:at]
-            case "flip":
-                changed = bytearray(data)
-                changed[min(at, len(data) - 1)] ^= draw(st.integers(1, 255))
-                return bytes(changed)
-            case "before":
-                return b"#!/bin/sh\n" + data
-            case "behind":
-                return data + b"x" * draw(st.integers(1, 40))
-            case "comment":
-                return data[:-2] + struct.pack("<H", 4) + b"hell"
-            case "end":
-                return data[:-12] + struct.pack("<2L", *(draw(st.sampled_from([0, 1, 2**31, 2**32 - 1])) for _ in range(2))) + data[-4:]  # fmt: skip
-            case "count":
-                return data[:-14] + struct.pack("<2H", *(draw(st.sampled_from([0, 1, 3, 0xFFFF])) for _ in range(2))) + data[-10:]  # fmt: skip
-            case "twice":
-                return data + data
-            case _:
-                record = b"PK\6\6" + struct.pack("<Q2H2L4Q", 44, 45, 45, 0, 0, 2**40, 2**40, 2**50, 0)
-                return data[:-22] + record + b"PK\6\7" + struct.pack("<LQL", 0, len(data) - 22, 1) + data[-22:]
+        # Of an empty file all was cut off before.
+        return _damaged(data, draw) if data else data
 
     forged.bytes.append(change)
+
+
+def _damaged(data: bytes, draw: Draw) -> bytes:
+    at = draw(st.integers(0, len(data)))
+    match draw(st.sampled_from(["cut", "flip", "before", "behind", "comment", "end", "count", "twice", "zip64"])):
+        case "cut":
+            return data[:at]
+        case "flip":
+            changed = bytearray(data)
+            changed[min(at, len(data) - 1)] ^= draw(st.integers(1, 255))
+            return bytes(changed)
+        case "before":
+            return b"#!/bin/sh\n" + data
+        case "behind":
+            return data + b"x" * draw(st.integers(1, 40))
+        case "comment":
+            return data[:-2] + struct.pack("<H", 4) + b"hell"
+        case "end":
+            return data[:-12] + struct.pack("<2L", *(draw(st.sampled_from([0, 1, 2**31, 2**32 - 1])) for _ in range(2))) + data[-4:]  # fmt: skip
+        case "count":
+            return data[:-14] + struct.pack("<2H", *(draw(st.sampled_from([0, 1, 3, 0xFFFF])) for _ in range(2))) + data[-10:]  # fmt: skip
+        case "twice":
+            return data + data
+        case _:
+            record = b"PK\6\6" + struct.pack("<Q2H2L4Q", 44, 45, 45, 0, 0, 2**40, 2**40, 2**50, 0)
+            return data[:-22] + record + b"PK\6\7" + struct.pack("<LQL", 0, len(data) - 22, 1) + data[-22:]
 
 
 HARM = [
