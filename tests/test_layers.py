@@ -16,8 +16,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "activecover"
 #: Private names that one room takes from another; none may come to it.
 KNOWN: set[str] = {
-    "frontier/ray/_sources.py: activecover.pool._read",
-    "intake/_read.py: activecover.pool._read",
     "web/_client.py: activecover.campaign._agreement",
     "web/_client.py: activecover.campaign._doubting",
     "web/_reader.py: activecover.store._ledger",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.extras import require
-from activecover.files import replacing
-from activecover.spreadsheet import GuardedReader, GuardedWriter
+from activecover.tables import check_records, read_records, write_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +81,6 @@ def write_traces(path: str | Path, traces: Sequence[Trace], ids: Sequence[str] |
     write_records(path, [record for trace in traces for record in trace.records(ids)])
 
 
-def write_records(path: Path, records: list[dict[str, Any]], *, raw: bool = False) -> None:
-    """Write flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all.
-
-    In CSV, text that a spreadsheet would take for a formula gets an apostrophe in front, unless ``raw``.
-    """
-    check_records(path, "records")
-    with replacing(path) as temporary:
-        if path.suffix.lower() == ".csv":
-            _write_csv(temporary, records, raw)
-        else:
-            _WRITERS[path.suffix.lower()](temporary, records)
-
-
 def read_traces(path: str | Path, *, rows: int | None = None, positives: int | None = None) -> list[Trace]:
     """Read what :func:`write_traces` wrote; the file does not say how large the pool was.
 
@@ -111,13 +95,13 @@ def read_traces(path: str | Path, *, rows: int | None = None, positives: int | N
     """
     path = Path(path)
     check_traces(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     try:
-        for record in _READERS[path.suffix.lower()](path):
+        for record in read_records(path):
             groups.setdefault((str(record["learner"]), int(record["run"])), []).append(record)
         traces = [_trace(records) for records in groups.values()]
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError, OSError) as wrong:
         raise InputError(f"{path}: no traces as --out writes them ({type(wrong).__name__}: {wrong})") from wrong
     if not traces:
@@ -148,65 +132,12 @@ def _trace(records: list[dict[str, Any]]) -> Trace:
     )
 
 
-def _yes(value: Any) -> bool:
+def _yes(value: object) -> bool:
     if isinstance(value, bool):
         return value
-    return {"True": True, "False": False}[value]
+    return {"True": True, "False": False}[str(value)]
 
 
 def check_traces(path: Path) -> None:
     """Say before the work begins that traces could not be saved as this kind of file."""
     check_records(path, "traces")
-
-
-def check_records(path: Path, what: str) -> None:
-    """Say before the work begins that something could not be saved as this kind of file."""
-    if path.suffix.lower() not in _READERS:
-        raise InputError(f"{path}: {what} are written to .parquet, .csv or .jsonl")
-    if path.suffix.lower() == ".parquet":
-        require("pyarrow", extra="parquet", purpose="Parquet files")
-
-
-def _write_csv(path: Path, records: list[dict[str, Any]], raw: bool) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = GuardedWriter(file, raw=raw)
-        columns = list(records[0]) if records else ["number"]
-        writer.write(columns)
-        writer.write_all([record[name] for name in columns] for record in records)
-
-
-def _write_jsonl(path: Path, records: list[dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(record) + "\n" for record in records)
-
-
-def _write_parquet(path: Path, records: list[dict[str, Any]]) -> None:
-    arrow = require("pyarrow", extra="parquet", purpose="Parquet files")
-    parquet = require("pyarrow.parquet", extra="parquet", purpose="Parquet files")
-    parquet.write_table(arrow.Table.from_pylist(records), path)
-
-
-def _read_csv(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        yield from GuardedReader(file)
-
-
-def _read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
-
-
-def _read_parquet(path: Path) -> Iterator[dict[str, Any]]:
-    parquet = require("pyarrow.parquet", extra="parquet", purpose="Parquet files")
-    yield from parquet.read_table(path).to_pylist()
-
-
-_READERS: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
-    ".parquet": _read_parquet,
-    ".csv": _read_csv,
-    ".jsonl": _read_jsonl,
-}
-_WRITERS: dict[str, Callable[[Path, list[dict[str, Any]]], None]] = {
-    ".parquet": _write_parquet,
-    ".jsonl": _write_jsonl,
-}

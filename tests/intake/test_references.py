@@ -135,6 +135,20 @@ def test_a_real_file_goes_round_with_all_its_tags(tmp_path: Path, name: str, tex
     assert read_references(tmp_path / f"again-{name}") == first
 
 
+def test_another_reader_finds_the_same_in_what_is_written(tmp_path: Path) -> None:
+    rispy = pytest.importorskip("rispy", reason="rispy is not installed")
+    ours = read_references(saved(tmp_path / "a.ris", RIS))
+    write_references(tmp_path / "b.ris", ours, [True, False, None])
+    theirs = rispy.loads((tmp_path / "b.ris").read_text("utf-8"))
+    assert len(theirs) == len(ours) == 3
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.parts()["title"] == (other.get("title") or other["primary_title"])
+        assert mine.all("AU") == other.get("authors", [])
+    assert [other.get("keywords", [])[-1:] for other in theirs] == [
+        ["activecover_included"], ["activecover_excluded"], ["ASReview_relevant"]
+    ]  # fmt: skip
+
+
 def test_references_become_a_pool(tmp_path: Path) -> None:
     table = read_table(saved(tmp_path / "a.nbib", NBIB))
     made = make_pool(table, label_column="decision")

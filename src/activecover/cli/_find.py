@@ -82,7 +82,7 @@ def find(
     )  # fmt: skip
     outside = None if known_vectors is None else read_vectors(known_vectors)
     if outside is not None and bits is not None:
-        outside = PackedBits(outside, bits)
+        outside = PackedBits(np.asanyarray(outside), bits)
     with Campaign(
         loaded.pool, learner, log=path, seed=seed, explore=explore, budget=budget, target=target,
         known=known or (), outside=outside,

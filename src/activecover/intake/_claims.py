@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from activecover.errors import InputError
 from activecover.extras import require
+from activecover.tables import npy_header
 
 #: As many as a spreadsheet can have.
 MOST_COLUMNS = 1 << 14
@@ -86,17 +86,10 @@ def _check_shapes(path: Path) -> None:
     with zipfile.ZipFile(path) as packed:
         for part in packed.infolist():
             with packed.open(part) as file:
-                shape, kind = _header(file)
-            size = int(np.prod([int(side) for side in shape], dtype=object)) * kind.itemsize
+                header = npy_header(file, part.filename)
+            size = math.prod(map(int, header.shape)) * header.dtype.itemsize
             if size > part.file_size:
                 raise InputError(f"{path}: array {part.filename} is cut short: {size:,} bytes are said to be in it")
-
-
-def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, kind = read(file)
-    return shape, kind
 
 
 # -- Parquet ------------------------------------------------------------------------------------------

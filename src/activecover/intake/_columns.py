@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.intake._base import Allocate, Embedding
-from activecover.intake._table import Table, as_numbers, as_text, number
+from activecover.intake._table import Table
 from activecover.pool import Vectors
+from activecover.tables import as_numbers, as_text, number
 
 #: A column of more different words than this is no category but free text, or names.
 MOST_CATEGORIES = 100

@@ -9,7 +9,7 @@ from typing import Any
 from activecover.intake._catalogue import choose_embedding
 from activecover.intake._images import is_picture
 from activecover.intake._read import read_table
-from activecover.intake._table import as_text
+from activecover.tables import as_text
 
 #: Columns that are probably ids, and labels that are known: both can be chosen otherwise.
 _ID = re.compile(r"^(id|key|uid|.*[_ ]id)$", re.IGNORECASE)

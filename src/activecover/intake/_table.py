@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -15,12 +14,10 @@ from activecover.errors import InputError
 from activecover.intake._images import ImageFiles
 from activecover.intake._references import Reference
 from activecover.pool import Unread, blocks
+from activecover.tables import as_numbers, as_text
 
 #: A column: texts and other values of Python, or an array with one number or one vector per row.
 Column = list[Any] | npt.NDArray[Any] | Unread
-
-#: What stands for "no number here" in a column of numbers.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 
 
 @runtime_checkable
@@ -167,43 +164,3 @@ class Table:
         if isinstance(column, np.ndarray):
             return column if column.ndim == 2 else column[:, None]
         return as_numbers(column, f"{self.source}: ", name)[:, None]
-
-
-def as_text(value: Any) -> str:
-    """A value as a person reads it; nothing for what is missing."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def number(value: Any) -> float | None:
-    """A value as a number: NaN where it is missing, None where it is something else.
-
-    Examples
-    --------
-    >>> number(" 2.5 "), number("?"), number("2021_07")
-    (2.5, nan, None)
-    """
-    if value is None:
-        return math.nan
-    if isinstance(value, str):
-        text = value.strip()
-        if text.lower() in MISSING:
-            return math.nan
-        # Python also reads 2021_07 as a number; in a table it is a name.
-        value = text.replace("_", "?")
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def as_numbers(column: Column, where: str, name: str) -> npt.NDArray[np.float64]:
-    """A column as numbers, NaN where one is missing; the first other value is named by its row."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
-        return np.asarray(column, np.float64)
-    values = [number(value) for value in column]
-    if None in values:
-        row = values.index(None)
-        raise InputError(f"{where}row {row}, column {name!r}: {as_text(column[row])[:40]!r} is not a number")
-    return np.array(values, np.float64)

@@ -11,8 +11,9 @@ from scipy import sparse
 
 from activecover.errors import InputError
 from activecover.intake._base import Allocate, Embedding
-from activecover.intake._table import Table, number
+from activecover.intake._table import Table
 from activecover.pool import PackedBits, Vectors
+from activecover.tables import number
 
 
 class BroughtVectors(Embedding):

@@ -6,11 +6,12 @@ from activecover.pool._column import Unread
 from activecover.pool._dense import DenseMatrix, origin_of, value_range
 from activecover.pool._duplicates import Duplicates, duplicate_groups, plain_text
 from activecover.pool._folder import PoolFolder
-from activecover.pool._matrix import Matrix, Vectors, as_matrix, blocks, longer
+from activecover.pool._matrix import Matrix, Vectors, VectorsLike, as_matrix, blocks, longer
 from activecover.pool._pool import METRICS, Pool
-from activecover.pool._read import LoadedPool, as_positive, load_pool, read_array, read_vectors
+from activecover.pool._read import LoadedPool, as_positive, load_pool, read_vectors
 from activecover.pool._sparse import as_csr
 from activecover.pool._stored import Statistic, StoredPool
+from activecover.tables import read_array
 
 __all__ = [
     "METRICS",
@@ -26,6 +27,7 @@ __all__ = [
     "StoredPool",
     "Unread",
     "Vectors",
+    "VectorsLike",
     "as_csr",
     "as_matrix",
     "as_positive",

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
 
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    from activecover.pool._bits import PackedBits
+
 #: Vectors as a pool stores them: a float32 array, a CSR array, or an array of packed 64-bit words.
 Vectors = Any
+#: Vectors as they come from outside.
+VectorsLike: TypeAlias = "npt.ArrayLike | sparse.sparray | sparse.spmatrix | PackedBits"
 
 #: Squares and sums of values up to this size stay far inside float32's range in every filter.
 LARGEST_VALUE = 1e15

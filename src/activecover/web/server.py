@@ -227,5 +227,5 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _require() -> None:
-    for module in ("fastapi", "uvicorn"):
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
         require(module, extra="web", purpose="the page and the HTTP API")

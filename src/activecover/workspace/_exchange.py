@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from activecover.campaign import Campaign
 from activecover.errors import InputError
 from activecover.intake import FORMATS, Reference, read_references, references_by_id, write_references
-from activecover.spreadsheet import GuardedReader
-from activecover.trace import check_records, write_records
+from activecover.tables import check_records, read_records, write_records
 
 Which = Literal["labelled", "positive", "all"]
 COLUMNS = ("id", "label", "state", "by", "at", "source", "rule", "why", "note")
@@ -87,24 +83,12 @@ def _export_references(campaign: Campaign, path: Path, which: Which, originals: 
 def read_answers(
     path: Path, id_column: str = "id", label_column: str = "label", *, raw: bool = False
 ) -> list[tuple[str, bool]]:
-    """Ids and labels (yes/no, 1/0, true/false, included/excluded) from a CSV or JSON Lines file.
+    """Ids and labels (yes/no, 1/0, true/false, included/excluded) from a CSV, JSON Lines or Parquet file.
 
     The apostrophes that :func:`export_labels` puts before what looks like a formula are removed, unless ``raw``.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as wrong:
-        raise InputError(f"{path}: not UTF-8 text (byte {wrong.start}); save it as UTF-8") from wrong
-    records: Iterable[dict[str, Any]]
-    if path.suffix.lower() == ".jsonl":
-        records = _json_records(path, text)
-    else:
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        records = GuardedReader(io.StringIO(text, newline=""), raw=raw, delimiter=delimiter)
     answers = []
-    for number, record in _numbered(path, records):
+    for number, record in enumerate(read_records(path, raw=raw), 1):
         for column in (id_column, label_column):
             if record.get(column) is None:
                 raise InputError(
@@ -112,24 +96,6 @@ def read_answers(
                 )
         answers.append((str(record[id_column]), _yes_or_no(path, number, str(record[label_column]))))
     return answers
-
-
-def _numbered(path: Path, records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        yield from enumerate(records, 1)
-    except csv.Error as wrong:
-        raise InputError(f"{path}: cannot be read as CSV ({wrong})") from wrong
-
-
-def _json_records(path: Path, text: str) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            record = json.loads(line)
-        except ValueError as wrong:
-            raise InputError(f"{path} line {number}: not JSON ({wrong})") from wrong
-        if not isinstance(record, dict):
-            raise InputError(f"{path} line {number}: not an object")
-        yield record
 
 
 def _yes_or_no(path: Path, number: int, text: str) -> bool:

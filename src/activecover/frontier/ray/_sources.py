@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import ActiveCoverError, InputError
+from activecover.errors import InputError
 from activecover.extras import require
 from activecover.pool import blocks
-from activecover.pool._read import _check_names, _parquet_vector, _parquet_vector_columns, _text, _Wanted
+from activecover.tables import NpyHeader, ParquetColumns, check_columns, npy_header, reading
 
 #: Bytes per request: large enough for object storage, small beside a shard.
 _REQUEST_BYTES = 1 << 26
@@ -37,9 +37,9 @@ class Layout:
     content_cols: tuple[str, ...] = ()
     storage: Mapping[str, Any] = field(default_factory=dict)
 
-    def wanted(self) -> _Wanted:
-        """The same, as the readers of pools ask for it."""
-        return _Wanted(self.columns, self.id_col, self.label_col, self.content_cols, needs_vectors=True)
+    def special(self) -> list[str]:
+        """The columns of ids and labels."""
+        return [name for name in (self.id_col, self.label_col) if name is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def read_pieces(pieces: Sequence[Piece], layout: Layout) -> Table:
 
 
 def _read(piece: Piece, layout: Layout) -> Table:
-    with _readable(piece.url):
+    with reading(piece.url):
         files, path = _open_storage(piece.url, layout)
         if _stamp(files.info(path)) != piece.stamp:
             raise InputError(f"{piece.url}: the file has changed since the pool was opened; open the pool anew")
@@ -159,7 +159,7 @@ def _open_storage(url: str, layout: Layout) -> tuple[Any, str]:
 def _expand(name: str, layout: Layout) -> list[str]:
     if not any(mark in name for mark in "*?["):
         return [name]
-    with _readable(name):
+    with reading(name):
         files, path = _open_storage(name, layout)
         found = sorted(files.glob(path))
         if not found:
@@ -173,28 +173,13 @@ def _stamp(info: Mapping[str, Any]) -> str:
     return " ".join([str(info.get("size")), *marks[:1]])
 
 
-@contextmanager
-def _readable(url: str) -> Iterator[None]:
-    """Whatever storage and libraries raise becomes one line that names the file."""
-    try:
-        yield
-    except (ActiveCoverError, MemoryError):
-        raise
-    except FileNotFoundError as wrong:
-        raise InputError(f"{url}: no such file") from wrong
-    except Exception as wrong:
-        # Storage, network and damaged bytes make the libraries raise nearly anything.
-        reason = getattr(wrong, "strerror", None) or str(wrong).partition("\n")[0] or type(wrong).__name__
-        raise InputError(f"{url}: cannot be read ({reason})") from wrong
-
-
 def _look_at(url: str, layout: Layout) -> Source:
-    with _readable(url):
+    with reading(url):
         files, path = _open_storage(url, layout)
         info = files.info(path)
         if info.get("type") == "directory":
             raise InputError(f"{url}: a folder; name its files, or a pattern such as {url.rstrip('/')}/*.parquet")
-        rows = _npy_header(files, path, url).shape[0] if _is_npy(url) else _parquet_rows(files, path, url, layout)
+        rows = _npy_header(files, path, url).shape[0] if _is_npy(url) else _parquet(files, path, url, layout).rows
         if not rows:
             raise InputError(f"{url}: no rows")
         return Source(url, rows, _stamp(info))
@@ -203,34 +188,18 @@ def _look_at(url: str, layout: Layout) -> Source:
 # -- .npy ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    offset: int
-
-
-def _npy_header(files: Any, path: str, url: str) -> _Header:
-    begin = io.BytesIO(files.cat_file(path, start=0, end=_HEADER_BYTES))
-    if begin.getvalue()[:6] != b"\x93NUMPY":
-        raise InputError(f"{url}: not a .npy file; write it with numpy.save")
-    readers: dict[Any, Callable[[Any], Any]] = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    version = np.lib.format.read_magic(begin)
-    if version not in readers:
-        raise InputError(f"{url}: .npy of version {version}; write it with numpy.save as a plain table of numbers")
-    shape, by_columns, dtype = readers[version](begin)
+def _npy_header(files: Any, path: str, url: str) -> NpyHeader:
+    header = npy_header(io.BytesIO(files.cat_file(path, start=0, end=_HEADER_BYTES)), url)
+    shape, dtype = header.shape, header.dtype
     if dtype.hasobject or dtype.kind not in "fiub":
         raise InputError(f"{url}: holds {dtype}, not real numbers; convert them to float32")
     if len(shape) != 2:
         raise InputError(f"{url}: {len(shape)} dimension(s); give a table of rows and columns")
-    if by_columns and min(shape) > 1:
+    if header.by_columns and min(shape) > 1:
         raise InputError(
             f"{url}: saved column by column; save numpy.ascontiguousarray of it, so that rows lie together"
         )
-    return _Header((int(shape[0]), int(shape[1])), dtype, begin.tell())
+    return header
 
 
 def _read_npy(files: Any, path: str, piece: Piece) -> npt.NDArray[Any]:
@@ -256,55 +225,35 @@ def _read_npy(files: Any, path: str, piece: Piece) -> npt.NDArray[Any]:
 # -- Parquet -------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _parquet_file(files: Any, path: str) -> Iterator[Any]:
-    parquet = require("pyarrow.parquet", extra="ray", purpose="Parquet files")
-    with files.open(path, "rb") as raw, parquet.ParquetFile(raw, pre_buffer=True) as file:
-        yield file
+def _parquet(files: Any, path: str, url: str, layout: Layout) -> ParquetColumns:
+    """The columns of a file, checked for those that are wanted."""
 
+    @contextmanager
+    def opened() -> Iterator[Any]:
+        parquet = require("pyarrow.parquet", extra="ray", purpose="Parquet files")
+        with files.open(path, "rb") as raw, parquet.ParquetFile(raw, pre_buffer=True) as file:
+            yield file
 
-def _parquet_rows(files: Any, path: str, url: str, layout: Layout) -> int:
-    with _parquet_file(files, path) as file:
-        _check_names(Path(url), list(file.schema_arrow.names), layout.wanted())
-        return int(file.metadata.num_rows)
+    columns = ParquetColumns(url, opened, extra="ray")
+    check_columns(url, list(columns), [*(layout.columns or ()), *layout.special(), *layout.content_cols])
+    return columns
 
 
 def _read_parquet(files: Any, path: str, piece: Piece, layout: Layout) -> Table:
-    """Only the row groups that hold the piece's rows, only the columns asked for, one group at a time."""
-    arrow = require("pyarrow", extra="ray", purpose="Parquet files")
-    parts: list[Table] = []
-    with _parquet_file(files, path) as file:
-        chosen = _parquet_vector_columns(arrow, file.schema_arrow, layout.wanted())
-        if not chosen:
-            raise InputError(f"{piece.url}: no numeric columns to use as vectors; name them")
-        names = list(dict.fromkeys([*chosen, *([layout.id_col] if layout.id_col else []), *layout.content_cols]))
-        first = 0
-        for group in range(file.metadata.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
-            start, stop = max(piece.start - first, 0), min(piece.stop - first, rows)
-            if start < stop:
-                table = file.read_row_group(group, columns=names).slice(start, stop - start)
-                parts.append(_vectors_and_texts(arrow, table, chosen, piece, layout, first + start))
-            first += rows
-    if sum(len(part.vectors) for part in parts) != len(piece):
-        raise InputError(f"{piece.url}: {first} rows where {piece.stop} are expected; open the pool anew")
-    if len({part.vectors.shape[1] for part in parts}) > 1:
-        raise InputError(f"{piece.url}: lists of different lengths; give all the same length")
-    ids = None if layout.id_col is None else [name for part in parts for name in part.ids or ()]
-    contents = {name: [text for part in parts for text in part.contents[name]] for name in layout.content_cols}
-    return Table(np.concatenate([part.vectors for part in parts]), ids, contents)
-
-
-def _vectors_and_texts(arrow: Any, table: Any, chosen: list[str], piece: Piece, layout: Layout, first: int) -> Table:
-    with rows_counted_from(first):
-        columns = [_parquet_vector(Path(piece.url), arrow, table.column(name), name) for name in chosen]
-    texts = {
-        name: [_text(value) for value in table.column(name).to_pylist()]
-        for name in {*layout.content_cols, *([layout.id_col] if layout.id_col else [])}
-    }
+    """Only the row groups that hold the piece's rows, only the columns asked for."""
+    columns = _parquet(files, path, piece.url, layout)
+    if columns.rows < piece.stop:
+        raise InputError(f"{piece.url}: {columns.rows} rows where {piece.stop} are expected; open the pool anew")
+    skip = {*layout.special(), *layout.content_cols}
+    numeric = [name for name in columns if columns.is_number(name) or columns.is_list(name)]
+    chosen = layout.columns if layout.columns is not None else [name for name in numeric if name not in skip]
+    if not chosen:
+        raise InputError(f"{piece.url}: no numeric columns to use as vectors; name them")
+    named = [layout.id_col] if layout.id_col is not None else []
+    vectors, texts = columns.read(chosen, [*dict.fromkeys([*named, *layout.content_cols])], piece.start, piece.stop)
+    assert vectors is not None
     ids = texts[layout.id_col] if layout.id_col is not None else None
-    matrix = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
-    return Table(np.ascontiguousarray(matrix), ids, {name: texts[name] for name in layout.content_cols})
+    return Table(np.ascontiguousarray(vectors), ids, {name: texts[name] for name in layout.content_cols})
 
 
 @contextmanager
