@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from activecover.learners._ground import balanced_ground
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from activecover.lab.datasets import load_dataset
 from activecover.lab.grid import Trial, prepare_trial
 from activecover.learners import Labels, SpreadPosterior, make_learner
-from activecover.learners._ground import balanced_ground
 from activecover.pool import Pool
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "first-batch.csv"

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from activecover.learners._ground import balanced_ground
+from activecover.learners._survey import Survey
 
 from _packed import read_lines, write_lines
 from activecover.graph import shared_graph
 from activecover.lab.datasets import load_dataset
 from activecover.lab.grid import prepare_trial
 from activecover.learners import Labels, SpreadPosterior
-from activecover.learners._ground import balanced_ground
-from activecover.learners._survey import Survey
 from activecover.pool import Pool
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "told-letters.csv.gz"

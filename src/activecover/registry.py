@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from activecover.errors import InputError
 
 T = TypeVar("T")
+B = TypeVar("B", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,31 @@ class Registry(Generic[T]):
             if entry.name == known.name or (entry.code and entry.code == known.code):
                 raise InputError(f"{self.kind} {entry.name!r} is registered already (as {known.versioned})")
         self._entries[entry.name] = entry
+
+    def register(
+        self, name: str, summary: str, *, code: str = "", version: int = 1, negatives: str = ""
+    ) -> Callable[[B], B]:
+        """Register what it decorates: a class, or a function that builds the part.
+
+        What a learner learns from is read from its class where it is not given.
+
+        Examples
+        --------
+        >>> animals = Registry("animal", group="activecover.doctest")
+        >>> @animals.register("cat", "says miaow")
+        ... def build(colour="grey"):
+        ...     return {"colour": colour}
+        >>> animals.build("cat", colour="black")
+        {'colour': 'black'}
+        """
+
+        def add(build: B) -> B:
+            about = getattr(build.func if isinstance(build, partial) else build, "negatives", "")
+            learns_from = negatives or (about if isinstance(about, str) else "")
+            self.add(Entry(name, cast("Callable[..., T]", build), summary, code, version, learns_from))
+            return build
+
+        return add
 
     def __iter__(self) -> Iterator[Entry[T]]:
         self._ask_other_packages()

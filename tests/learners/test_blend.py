@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from activecover.learners._blend import NEAREST, SHRINKAGE, TOPIC_WEIGHT, even
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -10,7 +11,6 @@ from activecover.learners import Auto, Blend, Labels, Rocchio
 from activecover.learners import _auto as auto
 from activecover.learners import _blend as blend
 from activecover.learners import _topics as topics
-from activecover.learners._blend import NEAREST, SHRINKAGE, TOPIC_WEIGHT, even
 from activecover.learners._classifier import BalancedRidge
 from activecover.learners._topics import shared_topics
 from activecover.pool import Pool

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from activecover.learners._ground import balanced_ground
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -30,7 +31,6 @@ from activecover.learners import (
 )
 from activecover.learners import _auto as portfolio
 from activecover.learners import _survey as survey
-from activecover.learners._ground import balanced_ground
 from activecover.pool import Pool
 from activecover.simulate import cover
 from activecover.testing import check_learner
