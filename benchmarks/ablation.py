@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from activecover.learners._auto import DENSE, SPARSE
+from activecover.learners._auto5._auto import DENSE, SPARSE
 
 import pools
 from _packed import read_lines, write_lines

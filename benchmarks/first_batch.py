@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from activecover.learners._ground import balanced_ground
+from activecover.learners._auto5._ground import balanced_ground
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
@@ -80,7 +80,7 @@ def by_spreading(task: Task) -> Scores:
     learner = SpreadPosterior(explore=task.sample.tolist()).begin(task.balanced, seed=task.run)
     known_before = -1 - np.arange(len(task.sample))
     learner.tell(Labels.of(known_before, task.sample, task.truth[task.sample], True))
-    return learner._kept_scores()
+    return learner.all_scores(learner.state_)
 
 
 def by_all_letters(task: Task) -> Scores:

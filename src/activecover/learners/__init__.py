@@ -5,7 +5,7 @@ from activecover.learners._auto5 import Auto, Blend
 from activecover.learners._base import Learner
 from activecover.learners._catalogue import LEARNERS, default_learner, make_learner
 from activecover.learners._classifier import BalancedRidge, ClassifierLearner, Linear, Logistic
-from activecover.learners._contrast import Contrast, LocalContrast
+from activecover.learners._contrast import Contrast, LocalContrast, local_contrast
 from activecover.learners._density import DensityCommit
 from activecover.learners._ens import EfficientSearch
 from activecover.learners._explore import Exploration, FreeRows, check_sample, stratified_sample
@@ -13,7 +13,9 @@ from activecover.learners._labels import Labels, Negatives, Proposal, Rows, Scor
 from activecover.learners._nearest import ExploreCommit, Offline
 from activecover.learners._one_class import OneClass
 from activecover.learners._posterior import KnnPosterior
+from activecover.learners._recorded import learner_from, learner_settings
 from activecover.learners._rocchio import Rocchio
+from activecover.learners._spaces import WhitenedSpace, whitened
 from activecover.learners._spread import SpreadPosterior
 from activecover.learners._spread_commit import SpreadCommit
 from activecover.learners._state import NearestTo, Part, SearchState, Space
@@ -53,10 +55,15 @@ __all__ = [
     "SpreadCommit",
     "SpreadPosterior",
     "ThinkAhead",
+    "WhitenedSpace",
     "check_sample",
     "default_learner",
     "highest",
+    "learner_from",
+    "learner_settings",
+    "local_contrast",
     "make_learner",
     "ranked",
     "stratified_sample",
+    "whitened",
 ]

@@ -40,8 +40,7 @@ class Learner(ABC):
     ...     negatives = "none"
     ...     def __init__(self, explore=100):
     ...         self.explore = explore
-    ...     @abstractmethod
-    def score(self, state, rows):
+    ...     def score(self, state, rows):
     ...         mean = state.vectors(state.positives).mean(axis=0)
     ...         return -np.linalg.norm(state.vectors(rows) - mean, axis=1)
     >>> learner = NearestMean(explore=[0, 1]).begin(Pool([[0.0], [1.0], [9.0], [0.6]]))
@@ -66,7 +65,11 @@ class Learner(ABC):
         """
 
     def prepare(self, state: SearchState) -> None:  # noqa: B027 - most have nothing to prepare
-        """Check parameters against a pool, and make what is dear before the first ask."""
+        """Check parameters against a pool, and make what is dear before the first ask.
+
+        With ``negatives`` other than "all" also whatever is derived from all rows alike (the graph, a space): later,
+        rows may have been erased.
+        """
 
     def ready(self, state: SearchState) -> bool:
         """Whether there is enough to score by; until then rows are drawn at random."""
