@@ -122,7 +122,9 @@ class Registry(Generic[T]):
         names = [entry.name for entry in self]
         close = get_close_matches(plain, names, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise InputError(f"unknown {self.kind} {name!r}: {hint}(known: {', '.join(names)})")
+        # With its version it was not typed but written down, by somebody who had it.
+        elsewhere = f"name its file in {PARTS}, or install its package " if version else ""
+        raise InputError(f"unknown {self.kind} {name!r}: {hint or elsewhere}(known: {', '.join(names)})")
 
     def build(self, name: str, **parameters: Any) -> T:
         """Build the part registered under ``name``."""
