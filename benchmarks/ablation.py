@@ -20,7 +20,7 @@ from _packed import read_lines, write_lines
 from activecover.lab.datasets import load_dataset
 from activecover.lab.grid import prepare_trial
 from activecover.learners import Auto
-from activecover.learners._auto import DENSE, SPARSE
+from activecover.learners._auto5._auto import DENSE, SPARSE
 from activecover.metrics import recall_by_batch
 from activecover.parallel import one_blas_thread
 from activecover.simulate import batch_size, simulate_one

@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from activecover.lab.datasets import load_dataset
 from activecover.lab.grid import Trial, prepare_trial
 from activecover.learners import Labels, SpreadPosterior, make_learner
-from activecover.learners._ground import balanced_ground
+from activecover.learners._auto5._ground import balanced_ground
 from activecover.pool import Pool
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "first-batch.csv"
@@ -80,7 +80,7 @@ def by_spreading(task: Task) -> Scores:
     learner = SpreadPosterior(explore=task.sample.tolist()).begin(task.balanced, seed=task.run)
     known_before = -1 - np.arange(len(task.sample))
     learner.tell(Labels.of(known_before, task.sample, task.truth[task.sample], True))
-    return learner._kept_scores()
+    return learner.all_scores(learner.state_)
 
 
 def by_all_letters(task: Task) -> Scores:

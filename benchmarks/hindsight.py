@@ -31,8 +31,7 @@ from sklearn.svm import SVC, LinearSVC
 from activecover.errors import ActiveCoverError
 from activecover.files import replacing
 from activecover.intake import read_table
-from activecover.learners import Blend, Labels
-from activecover.learners._classifier import SVM_C
+from activecover.learners import Blend, Labels, Linear
 from activecover.learners._topics import DEPTHS, shared_topics
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool
@@ -92,7 +91,7 @@ def models(pool: Pool, truth: Truth, written: list[str]) -> dict[str, Model]:
     assert topics is not None
     leading = topics.of(np.arange(len(pool)), max(DEPTHS))
     pieces = TfidfVectorizer(sublinear_tf=True, analyzer="char_wb", ngram_range=(3, 5), min_df=2).fit_transform(written)
-    svm = LinearSVC(C=SVM_C, class_weight="balanced")
+    svm = LinearSVC(C=Linear().C, class_weight="balanced")
     logistic = LogisticRegression(C=10.0, class_weight="balanced", max_iter=1000)
     return {
         "words, linear SVM": fitted(svm, pool.vectors, truth),

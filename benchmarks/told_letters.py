@@ -21,12 +21,12 @@ import numpy.typing as npt
 import torch
 
 from _packed import read_lines, write_lines
-from activecover.graph import shared_graph
+from activecover.graph import averages, shared_graph
 from activecover.lab.datasets import load_dataset
 from activecover.lab.grid import prepare_trial
-from activecover.learners import Labels, SpreadPosterior
-from activecover.learners._ground import balanced_ground
-from activecover.learners._survey import Survey
+from activecover.learners import Labels, SpreadPosterior, local_contrast
+from activecover.learners._auto5._ground import balanced_ground
+from activecover.learners._auto5._survey import Survey
 from activecover.pool import Pool
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "told-letters.csv.gz"
@@ -51,8 +51,8 @@ class Run:
 
     def __post_init__(self) -> None:
         self.graph = shared_graph(self.pool)
-        learner = SpreadPosterior(explore=0).begin(self.pool)
-        self.averages: Any = learner._averages.astype(np.float32)
+        spread = SpreadPosterior()
+        self.averages: Any = averages(self.graph, spread.n_neighbors, spread.n_in_common).astype(np.float32)
         told = self.letters[self.sample]
         self.classes = sorted(set(told.tolist()))
         self.truth: Matrix = (told[:, None] == np.array(self.classes)[None]).astype(np.float32)
@@ -118,7 +118,7 @@ class Run:
         total, found, curve = int(truth.sum() - truth[self.sample].sum()), 0, []
         for number in range(SURE_BATCHES):
             free = np.flatnonzero(~learner.closed_)
-            scores = self.first[free, place] if number == 0 else learner._kept_scores()[free]
+            scores = self.first[free, place] if number == 0 else learner.all_scores(learner.state_)[free]
             ranked = free[np.argsort(-scores, kind="stable")[: int((RANKED_LATER if number else RANKED) * batch)]]
             rows = np.concatenate(
                 [ranked, self._around(learner, ranked, batch - len(ranked), None if number else place)]
@@ -132,7 +132,7 @@ class Run:
     def _around(self, learner: SpreadPosterior, ranked: Rows, count: int, place: int | None) -> Rows:
         """Rows for looking around, where the ranking does not look."""
         free = np.setdiff1d(np.flatnonzero(~learner.closed_), ranked)
-        worth = (1.0 - learner._nearness(free)) ** 3
+        worth = (1.0 - local_contrast(learner.state_, free)) ** 3
         if place is not None:
             worth *= np.sqrt(self.network[free, place] + 0.02)
         looked_at = np.concatenate([np.flatnonzero(learner.closed_), ranked])

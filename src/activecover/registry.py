@@ -1,16 +1,36 @@
-"""One registry per kind of part: by name, by the paper's code, by version, open to other packages."""
+"""One registry per kind of part: by name, by the paper's code, by version, open to everyone's parts.
+
+A part is registered where it is defined, by decorating it:
+
+    @LEARNERS.register("my-rule", "what it asks for")
+    class MyRule(Learner): ...
+
+Such a file is found in two ways: an installed package names it as an entry point of the registry's group, or the
+variable ``ACTIVECOVER_PARTS`` names the file itself. Code is never loaded because a log, an archive or a request says
+so: those hold names only.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import get_annotations
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
 
 from activecover.errors import InputError
 
+#: Files with parts of the user's own, separated as the paths of ``PATH`` are.
+PARTS = "ACTIVECOVER_PARTS"
 T = TypeVar("T")
+B = TypeVar("B", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +53,8 @@ class Entry(Generic[T]):
 class Registry(Generic[T]):
     """Parts of one kind, found by name, code or ``name@version``.
 
-    Other packages add theirs through an entry point of the registry's group whose value is an
-    :class:`Entry`.
+    Other packages add theirs through an entry point of the registry's group, named as the part is. Its value is
+    what :meth:`register` decorates, or an :class:`Entry`.
 
     Examples
     --------
@@ -52,6 +72,7 @@ class Registry(Generic[T]):
         self.group = group
         self._entries: dict[str, Entry[T]] = {}
         self._asked_others = False
+        self._trouble: InputError | None = None
 
     def add(self, entry: Entry[T]) -> None:
         """Register a part; a name or code can be taken once only."""
@@ -60,8 +81,35 @@ class Registry(Generic[T]):
                 raise InputError(f"{self.kind} {entry.name!r} is registered already (as {known.versioned})")
         self._entries[entry.name] = entry
 
+    def register(
+        self, name: str, summary: str, *, code: str = "", version: int = 1, negatives: str = ""
+    ) -> Callable[[B], B]:
+        """Register what it decorates: a class, or a function that builds the part.
+
+        A class that declares ``name`` and ``version``, as stopping rules and embeddings do, gets them here. What a
+        learner learns from is read from its class where it is not given.
+
+        Examples
+        --------
+        >>> animals = Registry("animal", group="activecover.doctest")
+        >>> @animals.register("cat", "says miaow")
+        ... def build(colour="grey"):
+        ...     return {"colour": colour}
+        >>> animals.build("cat", colour="black")
+        {'colour': 'black'}
+        """
+
+        def add(build: B) -> B:
+            about = getattr(build.func if isinstance(build, partial) else build, "negatives", "")
+            learns_from = negatives or (about if isinstance(about, str) else "")
+            self.add(Entry(name, cast("Callable[..., T]", build), summary, code, version, learns_from))
+            _name(build, name, version)
+            return build
+
+        return add
+
     def __iter__(self) -> Iterator[Entry[T]]:
-        self._ask_other_packages()
+        self._ask_others()
         return iter(self._entries.values())
 
     def __getitem__(self, name: str) -> Entry[T]:
@@ -74,7 +122,9 @@ class Registry(Generic[T]):
         names = [entry.name for entry in self]
         close = get_close_matches(plain, names, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise InputError(f"unknown {self.kind} {name!r}: {hint}(known: {', '.join(names)})")
+        # With its version it was not typed but written down, by somebody who had it.
+        elsewhere = f"name its file in {PARTS}, or install its package " if version else ""
+        raise InputError(f"unknown {self.kind} {name!r}: {hint or elsewhere}(known: {', '.join(names)})")
 
     def build(self, name: str, **parameters: Any) -> T:
         """Build the part registered under ``name``."""
@@ -84,13 +134,62 @@ class Registry(Generic[T]):
         except TypeError as wrong:
             raise InputError(f"{self.kind} {entry.name!r}: {wrong}") from wrong
 
-    def _ask_other_packages(self) -> None:
-        if self._asked_others:
-            return
-        self._asked_others = True
-        for point in entry_points(group=self.group):
+    def _ask_others(self) -> None:
+        if not self._asked_others:
+            self._asked_others = True
             try:
-                self.add(point.load())
-            except Exception as wrong:
-                self._asked_others = False
-                raise InputError(f"{self.kind} {point.name!r} of {point.value} cannot be loaded: {wrong}") from wrong
+                load_files(os.environ.get(PARTS, ""))
+                for point in entry_points(group=self.group):
+                    self._take(point)
+            except InputError as wrong:
+                self._trouble = wrong
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _take(self, point: EntryPoint) -> None:
+        try:
+            part = point.load()
+        except Exception as wrong:
+            raise InputError(f"{self.kind} {point.name!r} of {point.value} cannot be loaded: {wrong}") from wrong
+        if isinstance(part, Entry):
+            self.add(part)
+        elif point.name not in self._entries:
+            raise InputError(f"{self.kind} {point.name!r} of {point.value}: nothing is registered under that name")
+
+
+def load_files(paths: str) -> None:
+    """Run files that register parts, each once; their paths are separated as those of ``PATH`` are."""
+    for path in filter(None, paths.split(os.pathsep)):
+        file = Path(path).expanduser().resolve()
+        if file not in _LOADED:
+            _LOADED[file] = None
+            _LOADED[file] = _trouble_with(file)
+        trouble = _LOADED[file]
+        if trouble is not None:
+            raise InputError(f"{PARTS}: {path} {trouble}")
+
+
+#: What was wrong with the files that were run, if anything.
+_LOADED: dict[Path, str | None] = {}
+
+
+def _trouble_with(file: Path) -> str | None:
+    name = f"activecover_parts_{file.stem}_{zlib.crc32(str(file).encode()):08x}"
+    spec = spec_from_file_location(name, file) if file.suffix == ".py" and file.is_file() else None
+    if spec is None or spec.loader is None:
+        return f"is not a Python file: give the paths of .py files, separated by {os.pathsep!r}"
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as wrong:
+        return f"cannot be loaded: {type(wrong).__name__}: {next(iter(str(wrong).splitlines()), 'no reason given')}"
+    return None
+
+
+def _name(build: object, name: str, version: int) -> None:
+    """Tell a class that declares them its name and version."""
+    if isinstance(build, type):
+        declared = {attribute for base in build.__mro__ for attribute in get_annotations(base)}
+        for attribute, value in (("name", name), ("version", version)):
+            if attribute in declared:
+                setattr(build, attribute, value)

@@ -51,16 +51,16 @@ SMALL = {
     "offline-robust-covariance": lambda truth: OneClass(EllipticEnvelope(), {"contamination": [0.1]}, False, 20),
     "active-robust-covariance": lambda truth: OneClass(EllipticEnvelope(), {"contamination": [0.1]}, True, 20),
     "density-commit": lambda truth: DensityCommit(explore=10),
-    "spread-commit": lambda truth: SpreadCommit(explore=10, neighbours=5),
+    "spread-commit": lambda truth: SpreadCommit(explore=10, n_neighbors=5),
     "contrast": lambda truth: Contrast(explore=10),
     "local-contrast": lambda truth: LocalContrast(explore=10),
-    "knn-posterior": lambda truth: KnnPosterior(explore=10, neighbours=9),
-    "spread-posterior": lambda truth: SpreadPosterior(explore=10, neighbours=5),
+    "knn-posterior": lambda truth: KnnPosterior(explore=10, n_neighbors=9),
+    "spread-posterior": lambda truth: SpreadPosterior(explore=10, n_neighbors=5),
     "rocchio": lambda truth: Rocchio(explore=10),
     "linear": lambda truth: Linear(explore=10),
     "blend": lambda truth: Blend(explore=10),
     "logistic": lambda truth: ClassifierLearner(LogisticRegression(), explore=10),
-    "ens": lambda truth: EfficientSearch(explore=10, neighbours=8, horizon=5),
+    "ens": lambda truth: EfficientSearch(explore=10, n_neighbors=8, horizon=5),
     "auto": lambda truth: Auto(explore=10),
     "auto-positives": lambda truth: Auto(explore=10, positives_only=True),
 }
@@ -190,7 +190,7 @@ def test_tuning_picks_the_setting_that_separates_the_sample():
     rows = np.arange(0, 100, 3)
     learner.tell(Labels.of(np.arange(len(rows)), rows, rows < 30, True))
     learner.propose(1)
-    assert learner._tuned[1]["gamma"] == 1.0
+    assert learner._best_parameters(learner.state_, learner._knowledge(learner.state_))["gamma"] == 1.0
 
 
 def test_telling_twice_or_taking_back_what_was_never_told_is_refused():

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from activecover.errors import InputError
 from activecover.frontier import ExactFrontier, Nearest
-from activecover.learners import ExploreCommit, Labels, ranked
+from activecover.intake import ScaledColumns, Table
+from activecover.learners import ExploreCommit, Learner, ranked
 from activecover.store import JsonlLog, MemoryLog
-from activecover.testing import check_frontier, check_learner, check_log
+from activecover.testing import check_embedding, check_frontier, check_learner, check_log
 
 
 class HighTies(ExactFrontier):
@@ -62,23 +64,47 @@ class Chatty(ExploreCommit):
 class OrderBound(ExploreCommit):
     """Looks only at the positive told last."""
 
-    def _counts(self, labels):
-        return super()._counts(labels)[-1:]
+    def tell(self, labels):
+        super().tell(labels)
+        found = labels.rows[labels.positive]
+        self.last_ = int(found[-1]) if len(found) else getattr(self, "last_", 0)
+
+    def rank(self, state, k, free):
+        rows = free.all()
+        far = ((state.pool.vectors[rows] - state.pool.vectors[getattr(self, "last_", 0)]) ** 2).sum(axis=1)
+        return ranked(rows[np.argsort(far, kind="stable")][:k])
 
 
 class Nosy(ExploreCommit):
     """Reads the negatives' vectors while it says that it does not."""
 
-    def _rank(self, k, free):
-        told = [row for row, (_, positive, _) in self._told.items() if not positive]
+    def rank(self, state, k, free):
+        told = state.labels.rows[~state.labels.positive]
         rows = free.all()
-        centre = self.pool_.vectors[told].mean(axis=0) if told else np.zeros(self.pool_.dimensions)
-        return ranked(rows[np.argsort(-((self.pool_.vectors[rows] - centre) ** 2).sum(axis=1), kind="stable")][:k])
+        centre = state.pool.vectors[told].mean(axis=0) if len(told) else np.zeros(state.pool.dimensions)
+        return ranked(rows[np.argsort(-((state.pool.vectors[rows] - centre) ** 2).sum(axis=1), kind="stable")][:k])
+
+
+class NosyByTheBook(Nosy):
+    """The same through the state, which refuses."""
+
+    def rank(self, state, k, free):
+        state.vectors(state.labels.rows)
+        return super().rank(state, k, free)
 
 
 class NoUndo(ExploreCommit):
-    def _unfold(self, gone: Labels):
-        self.frontier_.restore(gone.rows)
+    def untell(self, rows):
+        super().untell(rows)
+        self.state_.frontier(self.frontier).add(np.asarray(rows), self.pool_.take(np.asarray(rows)))
+
+
+class MoreThanTheState(ExploreCommit):
+    def rank(self, state, k, free):
+        return Learner.rank(self, state, k, free)
+
+    def score(self, state, rows):
+        return np.asarray(rows, float) * (1 + (state is getattr(self, "state_", None)))
 
 
 class Busy(ExploreCommit):
@@ -88,15 +114,44 @@ class Busy(ExploreCommit):
 
 
 class Repeats(ExploreCommit):
-    def _rank(self, k, free):
+    def rank(self, state, k, free):
         first = free.all()[:1]
         return ranked(np.repeat(first, k))
 
 
-@pytest.mark.parametrize("broken", [Chatty, OrderBound, Nosy, NoUndo, Busy, Repeats])
+@pytest.mark.parametrize("broken", [Chatty, OrderBound, Nosy, NoUndo, Busy, Repeats, MoreThanTheState])
 def test_a_broken_learner_is_caught(broken):
     with pytest.raises(AssertionError):
         check_learner(lambda truth: broken(explore=10))
+
+
+def test_the_state_refuses_what_a_learner_may_not_read():
+    with pytest.raises(InputError, match="closed to it"):
+        check_learner(lambda truth: NosyByTheBook(explore=10))
+
+
+class Neighbourly(ScaledColumns):
+    """A row's vector depends on the rows beside it."""
+
+    def transform(self, table, allocate=np.empty):
+        vectors = super().transform(table, allocate)
+        return vectors - vectors.mean(axis=0)
+
+
+class LosesWhatItLearnt(ScaledColumns):
+    def _restore(self, learnt, arrays):
+        super()._restore(learnt, arrays)
+        self.parts_ = self.parts_[::-1]
+
+
+TABLE = Table.of({"age": ["20", "40", "?", "31"], "size": ["1", "2", "4", "9"]})
+
+
+@pytest.mark.parametrize("broken", [Neighbourly, LosesWhatItLearnt])
+def test_a_broken_embedding_is_caught(broken):
+    check_embedding(ScaledColumns, TABLE)
+    with pytest.raises(AssertionError):
+        check_embedding(broken, TABLE)
 
 
 class Rewrites(MemoryLog):

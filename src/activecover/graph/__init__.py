@@ -11,10 +11,13 @@ from activecover.graph._graph import (
     shared_graph,
 )
 from activecover.graph._kernel import shares_in_common
+from activecover.graph._walk import averages, check_neighbors, weights
 
 __all__ = [
     "NEIGHBOURS",
     "NeighbourGraph",
+    "averages",
+    "check_neighbors",
     "graph_fits",
     "graph_is_exact",
     "graph_recall",
@@ -22,4 +25,5 @@ __all__ = [
     "nearest_among",
     "shared_graph",
     "shares_in_common",
+    "weights",
 ]

@@ -16,17 +16,17 @@ from activecover.intake._smiles import SmilesEmbedding, smiles_column
 from activecover.intake._table import Table
 from activecover.intake._text import TextEmbedding, TfidfEmbedding, average_length, text_columns
 from activecover.intake._vectors import BroughtVectors
-from activecover.registry import Entry, Registry
+from activecover.registry import Registry
 
 #: Each is built with ``columns``, ``seed`` and parameters of its own.
 EMBEDDINGS: Registry[Embedding] = Registry("embedding", group="activecover.embeddings")
-EMBEDDINGS.add(Entry("vectors", BroughtVectors, "vectors that the file brings along, as they are"))
-EMBEDDINGS.add(Entry("columns", ScaledColumns, "numbers standardised, categories one-hot"))
-EMBEDDINGS.add(Entry("text", TextEmbedding, "TF-IDF of words and pairs, reduced to 128 dimensions"))
-EMBEDDINGS.add(Entry("tfidf", TfidfEmbedding, "TF-IDF of words and pairs, sparse"))
-EMBEDDINGS.add(Entry("sentence", SentenceEmbedding, "a sentence-transformers model: sentence:MODEL"))
-EMBEDDINGS.add(Entry("smiles", SmilesEmbedding, "Morgan fingerprints of molecules"))
-EMBEDDINGS.add(Entry("images", ImageEmbedding, "pixels reduced, or a network: images:FILE.pt"))
+EMBEDDINGS.register("vectors", "vectors that the file brings along, as they are")(BroughtVectors)
+EMBEDDINGS.register("columns", "numbers standardised, categories one-hot")(ScaledColumns)
+EMBEDDINGS.register("text", "TF-IDF of words and pairs, reduced to 128 dimensions")(TextEmbedding)
+EMBEDDINGS.register("tfidf", "TF-IDF of words and pairs, sparse")(TfidfEmbedding)
+EMBEDDINGS.register("sentence", "a sentence-transformers model: sentence:MODEL")(SentenceEmbedding)
+EMBEDDINGS.register("smiles", "Morgan fingerprints of molecules")(SmilesEmbedding)
+EMBEDDINGS.register("images", "pixels reduced, or a network: images:FILE.pt")(ImageEmbedding)
 
 #: The most texts that are kept as their words: as many rows as the portfolio learns on, which does best with these.
 MOST_AS_WORDS = 50_000

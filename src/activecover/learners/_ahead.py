@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from activecover.learners._base import Labels, Learner, Proposal, Rows
+from activecover.learners._base import Learner
+from activecover.learners._labels import Labels, Proposal, Rows
 
 _NOTHING = np.zeros(0, np.int64)
 #: Waking a thread costs the waker more than all else it does: for some seconds a thread looks for work itself.
@@ -126,7 +127,7 @@ class ThinkAhead:
 
     Examples
     --------
-    >>> from activecover.learners import ExploreCommit
+    >>> from activecover.learners import ExploreCommit, Labels
     >>> from activecover.pool import Pool
     >>> learner = ThinkAhead(ExploreCommit(explore=[0]).begin(Pool([[0.0], [5.0], [1.0], [5.5]])))
     >>> learner.tell(Labels.of([0], [0], [True], True))

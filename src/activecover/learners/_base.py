@@ -5,94 +5,90 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError, ModelUnavailableError
-from activecover.frontier import NO_KEY
 from activecover.learners._explore import Exploration, FreeRows
+from activecover.learners._labels import Labels, Negatives, Proposal, Rows, Scores, drawn, highest
+from activecover.learners._state import SearchState
 from activecover.pool import Pool, Vectors
 
-Negatives = Literal["none", "sample", "all"]
-Rows = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """Settled labels: which ask (its number), which row, yes or no, and whether exploration drew it.
-
-    Seeds (positives known before the first ask) have negative numbers and count as drawn.
-    """
-
-    numbers: Rows
-    rows: Rows
-    positive: npt.NDArray[np.bool_]
-    sampled: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, numbers: Any, rows: Any, positive: Any, sampled: Any) -> Labels:
-        """Build from anything array-like; one value of ``sampled`` may stand for all."""
-        chosen = np.asarray(rows, np.int64).reshape(-1)
-        drawn = np.broadcast_to(np.asarray(sampled, bool), chosen.shape).copy()
-        return cls(np.asarray(numbers, np.int64).reshape(-1), chosen, np.asarray(positive, bool).reshape(-1), drawn)
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, which: Any) -> Labels:
-        """Some of the labels, by mask or by places."""
-        return Labels(self.numbers[which], self.rows[which], self.positive[which], self.sampled[which])
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """Rows to ask for, in order: the first ``explored`` at random, the others by the learner's rule.
-
-    ``unavailable`` says why the rule could not be used, where it could not; ``reasons`` say for each row why
-    it is asked for, where a learner has more to say than its name.
-    """
-
-    rows: Rows
-    explored: int
-    distances: npt.NDArray[np.float64]
-    nearest: npt.NDArray[np.int64]
-    unavailable: str | None = None
-    reasons: tuple[str, ...] | None = None
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-def ranked(rows: Any, distances: Any = None, nearest: Any = None) -> Proposal:
-    """A proposal by rule, with what there is to explain it (NaN and ``NO_KEY`` stand for nothing)."""
-    chosen = np.asarray(rows, np.int64)
-    far = np.full(len(chosen), np.nan) if distances is None else np.asarray(distances, np.float64)
-    keys = np.full(len(chosen), NO_KEY) if nearest is None else np.asarray(nearest, np.int64)
-    return Proposal(chosen, 0, far, keys)
+Held = npt.ArrayLike | set[int] | frozenset[int]
 
 
 class Learner(ABC):
-    """Base of all learners.
+    """Base of all learners: give every open row a score, and the highest are asked for first.
 
-    The constructor only stores its parameters. ``begin`` puts the learner on a pool; from then on its
-    state is a fold over the *settled* labels in the order in which their rows were asked, and nothing
-    else: batches, the order of arrival and what was undone in between leave no mark. ``propose`` is
-    pure. So the same pool, seed and labels give the same proposals, and thinking ahead is safe.
+    A subclass stores its parameters in the constructor, says what it learns from (``negatives``), and writes
+    :meth:`score`, a pure function of a :class:`SearchState` and of rows. ``activecover.testing.check_learner`` holds
+    it to the contract.
 
-    A subclass says what it learns from (``negatives``) and writes ``_reset``, ``_fold``, ``_ready`` and
-    ``_rank``; ``activecover.testing.check_learner`` holds it to the contract. With ``negatives = "none"``
-    it may close a negative row but never read its vector.
+    ``begin`` puts the learner on a pool; from then on its state is a fold over the *settled* labels in the order in
+    which their rows were asked, and nothing else: batches, the order of arrival and what was undone in between leave
+    no mark. ``propose`` is pure. So the same pool, seed and labels give the same proposals, and thinking ahead is
+    safe. With ``negatives = "none"`` a learner may close a negative row but never read its vector.
 
     Exploration is the same for all: ``explore`` random rows first, and on until a positive is known.
+
+    Examples
+    --------
+    >>> from activecover.learners import Learner
+    >>> class NearestMean(Learner):
+    ...     negatives = "none"
+    ...     def __init__(self, explore=100):
+    ...         self.explore = explore
+    ...     def score(self, state, rows):
+    ...         mean = state.vectors(state.positives).mean(axis=0)
+    ...         return -np.linalg.norm(state.vectors(rows) - mean, axis=1)
+    >>> learner = NearestMean(explore=[0, 1]).begin(Pool([[0.0], [1.0], [9.0], [0.6]]))
+    >>> learner.tell(Labels.of([0, 1], [0, 1], [True, True], sampled=True))
+    >>> learner.propose(2).rows
+    array([3, 2])
     """
 
     negatives: ClassVar[Negatives] = "none"
     #: Whether a label that comes late (its row was asked before others already folded) changes the fold.
     ordered: ClassVar[bool] = False
     explore: int | Sequence[int] = 0
+
+    # To be written by a subclass.
+
+    @abstractmethod
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        """Score open rows, given in ascending order; raise ModelUnavailableError where no model can be had.
+
+        Nothing but the state may be used, and nothing in it changed, so that learners can score for one another.
+        A score that is not a number goes last.
+        """
+
+    def prepare(self, state: SearchState) -> None:  # noqa: B027 - most have nothing to prepare
+        """Check parameters against a pool, and make what is dear before the first ask.
+
+        With ``negatives`` other than "all" also whatever is derived from all rows alike (the graph, a space): later,
+        rows may have been erased.
+        """
+
+    def ready(self, state: SearchState) -> bool:
+        """Whether there is enough to score by; until then rows are drawn at random."""
+        return state.has_positives
+
+    def explain(self, state: SearchState, rows: Rows) -> Proposal:
+        """Rows in the order of their scores as a proposal, with what there is to say about them."""
+        return state.explained(rows)
+
+    def rank(self, state: SearchState, k: int, free: FreeRows) -> Proposal:
+        """The ``k`` best of the free rows; for learners that need not score them all, or not one by one."""
+        rows = free.all()
+        return self.explain(state, rows[highest(self.all_scores(state)[rows], k)])
+
+    def all_scores(self, state: SearchState) -> Scores:
+        """A score per row, minus infinity for the closed ones; kept until something changes."""
+        return state.kept(("scores", self), lambda: self._score_all(state))
+
+    # The contract.
 
     def begin(self, pool: Pool, *, seed: int = 0, outside: Vectors | None = None) -> Self:
         """Start on a pool with no labels.
@@ -107,91 +103,71 @@ class Learner(ABC):
             Positives from outside the pool; their keys are -1, -2, ….
         """
         self.pool_ = pool
-        self.seed_ = seed
-        self.outside_ = pool.take([]) if outside is None else outside
-        self.closed_ = pool.withdrawn.copy()
-        self._open = int((~self.closed_).sum())
-        self._erasures = pool.erasures
-        self._told: dict[int, tuple[int, bool, bool]] = {}
-        self._last = np.iinfo(np.int64).min
         self.exploration_ = Exploration(self.explore, seed).begin(len(pool))
-        self._reset()
+        self.state_ = SearchState(
+            pool, seed=seed, outside=outside, learns_from=self.negatives, exploration=self.exploration_
+        )
+        self.closed_ = self.state_.closed
+        self.prepare(self.state_)
         return self
 
     def tell(self, labels: Labels) -> None:
         """Fold in settled labels."""
-        labels = labels.take(np.lexsort((labels.rows, labels.numbers)))
-        rows = labels.rows
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.closed_):
-            raise InputError(f"a row lies outside the pool of {len(self.closed_)} rows: extend the learner first")
-        again = [row for row in rows.tolist() if row in self._told]
-        if again or (len(rows) > 1 and len(np.unique(rows)) != len(rows)):
-            raise InputError(f"row {again[0] if again else rows[0]} is settled already: untell it first")
-        for number, row, positive, sampled in zip(
-            labels.numbers.tolist(), rows.tolist(), labels.positive.tolist(), labels.sampled.tolist(), strict=True
-        ):
-            self._told[row] = (number, positive, sampled)
-        self._open -= int((~self.closed_[rows]).sum())
-        self.closed_[rows] = True
+        self.state_.check_new(labels)
+        late = self.ordered and len(labels) and int(labels.numbers.min()) <= self.state_.last
+        before = self.state_.untell(self.state_.labels.rows) if late else None
+        self._fold(labels.in_order() if before is None else _joined(before, labels))
         self.exploration_.skip_closed(self.closed_)
-        late = self.ordered and len(labels) and int(labels.numbers.min()) <= self._last
-        self._last = max(self._last, int(labels.numbers.max(initial=self._last)))
-        if late:
-            self._refold()
-        else:
-            self._fold(labels)
 
-    def untell(self, rows: Any) -> None:
+    def untell(self, rows: npt.ArrayLike) -> None:
         """Take labels back, as if they had never been told."""
-        gone = self._labels(np.asarray(rows, np.int64))
-        for row in gone.rows.tolist():
-            del self._told[row]
-        self.closed_[gone.rows] = self.pool_.withdrawn[gone.rows]
-        self._open += int((~self.closed_[gone.rows]).sum())
         self.exploration_.rewind()
-        self._unfold(gone)
+        self.state_.untell(rows)
+        if self.ordered:
+            self._fold(self.state_.untell(self.state_.labels.rows))
 
     def extend(self) -> None:
         """Take in the rows by which the pool has grown."""
-        added = self.pool_.withdrawn[len(self.closed_) :]
-        self.closed_ = np.concatenate([self.closed_, added])
-        self._open += int((~added).sum())
         self.exploration_.begin(len(self.pool_))
-        self._grow()
+        self.state_.extend()
+        self.closed_ = self.state_.closed
+        self.prepare(self.state_)
+        if self.ordered:
+            self._fold(self.state_.untell(self.state_.labels.rows))
 
-    def exploring(self, held: Any = ()) -> bool:
+    def exploring(self, held: Held = ()) -> bool:
         """Whether rows of the sample are left, or no positive is known yet."""
-        return not self._ready() or len(self.exploration_.sample(1, self._free(held))) > 0
+        return not self.ready(self.state_) or len(self.exploration_.sample(1, self.state_.free(held))) > 0
 
-    def propose(self, k: int, held: Any = ()) -> Proposal:
+    def propose(self, k: int, held: Held = ()) -> Proposal:
         """Up to ``k`` rows to ask for next, without those held (leased, skipped, unsure).
 
         Fewer than ``k`` come back only if no more are open.
         """
-        free = self._free(held)
+        free = self.state_.free(held)
         k = min(k, free.count)
-        drawn = self.exploration_.sample(k, free)
-        if len(drawn) == k:
-            return self._drawn(drawn)
-        if not self._ready():
-            return self._drawn(self.exploration_.on(k, free))
+        sample = self.exploration_.sample(k, free)
+        if len(sample) == k:
+            return drawn(sample)
+        if not self.ready(self.state_):
+            return drawn(self.exploration_.on(k, free))
         try:
-            by_rule = self._rank(k - len(drawn), free.without(drawn))
+            by_score = self.rank(self.state_, k - len(sample), free.without(sample))
         except ModelUnavailableError as reason:
-            return self._drawn(self.exploration_.on(k, free), str(reason))
-        first = self._drawn(drawn)
+            return drawn(self.exploration_.on(k, free), str(reason))
+        first = drawn(sample)
         return Proposal(
-            np.concatenate([first.rows, by_rule.rows]),
-            len(drawn),
-            np.concatenate([first.distances, by_rule.distances]),
-            np.concatenate([first.nearest, by_rule.nearest]),
-            reasons=None if by_rule.reasons is None else ("drawn at random",) * len(drawn) + by_rule.reasons,
+            np.concatenate([first.rows, by_score.rows]),
+            len(sample),
+            np.concatenate([first.distances, by_score.distances]),
+            np.concatenate([first.nearest, by_score.nearest]),
+            reasons=None if by_score.reasons is None else ("drawn at random",) * len(sample) + by_score.reasons,
         )
 
     @property
     def unlabelled(self) -> int:
         """How many rows could still be asked for."""
-        return self._free(()).count
+        return self.state_.free().count
 
     def get_params(self) -> dict[str, Any]:
         """The constructor's parameters, by name."""
@@ -206,55 +182,24 @@ class Learner(ABC):
         inside = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({inside})"
 
-    @abstractmethod
-    def _reset(self) -> None:
-        """Forget all labels; the outside positives stay known."""
-
-    @abstractmethod
     def _fold(self, labels: Labels) -> None:
-        """Take in labels, in the order in which their rows were asked."""
+        """Take in labels in order; a learner that is ``ordered`` may look at the state between them."""
+        self.state_.tell(labels)
 
-    @abstractmethod
-    def _ready(self) -> bool:
-        """Whether there is a positive to start from."""
+    def _score_all(self, state: SearchState) -> Scores:
+        rows = state.open_rows()
+        given = np.asarray(self.score(state, rows), np.float64)
+        if given.shape != rows.shape:
+            raise InputError(f"{type(self).__name__}.score() gave {given.shape} scores for {len(rows)} rows: one each")
+        scores = np.full(len(state.closed), -np.inf)
+        scores[rows] = np.where(np.isnan(given), -np.inf, given)
+        return scores
 
-    @abstractmethod
-    def _rank(self, k: int, free: FreeRows) -> Proposal:
-        """The ``k`` best rows among the free ones; raise ModelUnavailableError where no model can be had."""
 
-    def _unfold(self, gone: Labels) -> None:
-        """Take labels out again; by default everything is folded anew."""
-        self._refold()
-
-    def _grow(self) -> None:
-        """Take in new rows; by default everything is folded anew."""
-        self._refold()
-
-    def _free(self, held: Any) -> FreeRows:
-        if self._erasures != self.pool_.erasures:
-            self.closed_ |= self.pool_.withdrawn[: len(self.closed_)]
-            self._open = int((~self.closed_).sum())
-            self._erasures = self.pool_.erasures
-        rows = np.asarray(list(held) if isinstance(held, set | frozenset) else held, np.int64)
-        if len(rows):
-            rows = np.unique(rows)
-            rows = rows[~self.closed_[rows]]
-        return FreeRows(self.closed_, rows, self._open - len(rows))
-
-    def _refold(self) -> None:
-        self._reset()
-        self._fold(self._labels(np.fromiter(self._told, np.int64, len(self._told))))
-
-    def _labels(self, rows: Rows) -> Labels:
-        """The labels of settled rows, in the order in which they were asked."""
-        unknown = [row for row in rows.tolist() if row not in self._told]
-        if unknown:
-            raise InputError(f"row {unknown[0]} is not settled: there is nothing to take back")
-        told = [self._told[row] for row in rows.tolist()]
-        labels = Labels.of([t[0] for t in told], rows, [t[1] for t in told], [t[2] for t in told])
-        return labels.take(np.lexsort((labels.rows, labels.numbers)))
-
-    @staticmethod
-    def _drawn(rows: Rows, unavailable: str | None = None) -> Proposal:
-        by_chance = ranked(rows)
-        return Proposal(rows, len(rows), by_chance.distances, by_chance.nearest, unavailable)
+def _joined(before: Labels, after: Labels) -> Labels:
+    return Labels(
+        np.concatenate([before.numbers, after.numbers]),
+        np.concatenate([before.rows, after.rows]),
+        np.concatenate([before.positive, after.positive]),
+        np.concatenate([before.sampled, after.sampled]),
+    ).in_order()

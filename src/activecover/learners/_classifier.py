@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import ModelUnavailableError
-from activecover.learners._base import Learner, Rows
-from activecover.learners._by_score import MarkedScore, Scores
-from activecover.learners._products import (
-    compressed,
-    compressed_bits,
-    in_blocks,
-    outside_vectors,
-    projected,
-    vectors_of,
-)
+from activecover.learners._base import Learner
+from activecover.learners._labels import Flags, Negatives, Rows, Scores
+from activecover.learners._products import Numbers, compressed, compressed_bits, in_blocks
+from activecover.learners._state import SearchState
 from activecover.parallel import one_blas_thread
+from activecover.pool import Vectors
 
-#: ASReview's choice for text, which served well on other pools too.
-SVM_C = 0.11
 _SMALL_FIT = 1 << 20
 
 
-class ClassifierLearner(MarkedScore):
+class Classifier(Protocol):
+    """What scikit-learn's classifiers have; ``decision_function`` or ``predict_proba`` scores."""
+
+    def fit(self, vectors: Vectors, truth: npt.NDArray[np.int64]) -> Self:
+        """Learn from rows and what they are, 0 or 1."""
+
+
+class ClassifierLearner(Learner):
     """Fit a classifier to all labels and ask for the rows it finds most like the positives.
 
     The classifier is fitted anew, on the rows in their order, whenever a proposal follows new labels;
@@ -60,55 +60,73 @@ class ClassifierLearner(MarkedScore):
     array([5, 4])
     """
 
-    def __init__(self, estimator: Any, explore: int | Sequence[int] = 100) -> None:
+    negatives: ClassVar[Negatives] = "all"
+
+    def __init__(self, estimator: Classifier, explore: int | Sequence[int] = 100) -> None:
         self.estimator = estimator
         self.explore = explore
 
-    def _scores(self, rows: Rows) -> Scores:
-        known = np.flatnonzero(self._marks.values)
-        positive = self._marks.values[known] == 1
-        if positive.all():
-            raise ModelUnavailableError("no negative is known: a classifier needs one; rows are asked for at random")
-        truth = np.concatenate([positive, np.ones(self.outside_.shape[0], bool)])
-        with self._threads(len(known)), warnings.catch_warnings():
-            # A fit that has not converged still ranks; there is one at every label.
-            warnings.simplefilter("ignore")
-            scores = self._predicted(self._fitted(self._examples(known), truth), rows)
-        return np.nan_to_num(scores, nan=-np.finfo(float).max)
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        return classified(state, rows, _seeded(self.estimator, state.seed))
 
-    def _examples(self, known: Rows) -> Any:
-        """The vectors of the labelled rows, and after them those from outside."""
-        inside, outside = vectors_of(self.pool_, known), outside_vectors(self.pool_, self.outside_)
-        return (
-            compressed(sparse.vstack([inside, outside]))
-            if self.pool_.kind == "sparse"
-            else np.concatenate([inside, outside])
-        )
 
-    def _predicted(self, fitted: Any, rows: Rows) -> Scores:
-        parts = [vectors_of(self.pool_, part) for part in in_blocks(self.pool_, rows)]
-        scores = [_score(fitted, compressed(part) if self.pool_.kind == "sparse" else part) for part in parts]
-        return np.concatenate(scores) if scores else np.zeros(0)
+class Logistic(Learner):
+    """Logistic regression with balanced classes, refit on all labels.
 
-    def _threads(self, labels: int) -> AbstractContextManager[None]:
-        # For a small fit, setting the number of threads would take longer than the fit.
-        return one_blas_thread() if labels * self.pool_.dimensions > _SMALL_FIT else nullcontext()
+    Parameters
+    ----------
+    explore : int or sequence of int
+        How many rows to label at random first, or which.
+    C, max_iter
+        As in :class:`sklearn.linear_model.LogisticRegression`.
+    """
 
-    def _fitted(self, vectors: Any, truth: npt.NDArray[np.bool_]) -> Any:
-        estimator = self._unfitted()
-        try:
-            return estimator.fit(vectors, truth.astype(np.int64))
-        except (ValueError, np.linalg.LinAlgError) as reason:
-            name, line = type(estimator).__name__, str(reason).splitlines()[0]
-            raise ModelUnavailableError(f"{name} cannot be fitted to {len(truth)} labels: {line}") from reason
+    negatives: ClassVar[Negatives] = "all"
 
-    def _unfitted(self) -> Any:
-        from sklearn.base import clone
+    def __init__(self, explore: int | Sequence[int] = 100, C: float = 1.0, max_iter: int = 200) -> None:
+        self.explore = explore
+        self.C = C
+        self.max_iter = max_iter
 
-        estimator = clone(self.estimator)
-        if "random_state" in estimator.get_params():
-            estimator.set_params(random_state=self.seed_ % 2**32)
-        return estimator
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(class_weight="balanced", C=self.C, max_iter=self.max_iter)
+        return classified(state, rows, model.set_params(random_state=state.seed % 2**32))
+
+
+class Linear(Learner):
+    """A linear model, refit on all labels: continuous active learning.
+
+    On sparse pools and pools of bits a linear SVM with balanced classes; on dense ones, which may have
+    many labels, balanced least squares.
+
+    Parameters
+    ----------
+    explore : int or sequence of int
+        How many rows to label at random first, or which.
+    C : float
+        Of the SVM; by default ASReview's choice for text, which served well on other pools too.
+    shrinkage : float
+        Of the least squares, in mean variances.
+    """
+
+    negatives: ClassVar[Negatives] = "all"
+
+    def __init__(self, explore: int | Sequence[int] = 100, C: float = 0.11, shrinkage: float = 0.1) -> None:
+        self.explore = explore
+        self.C = C
+        self.shrinkage = shrinkage
+
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        from sklearn import config_context
+
+        if state.pool.kind == "dense":
+            return classified(state, rows, BalancedRidge(self.shrinkage))
+        # Checking what is known to be right would take longer than the fit.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            svm = fitted(state, linear_svm(self.C, state.seed), compressed_examples(state))
+        return state.projected(rows, svm.coef_[0]) + float(svm.intercept_[0])
 
 
 class BalancedRidge:
@@ -120,7 +138,7 @@ class BalancedRidge:
     def __init__(self, shrinkage: float = 0.1) -> None:
         self.shrinkage = shrinkage
 
-    def fit(self, vectors: npt.NDArray[np.float64], truth: npt.NDArray[np.int64]) -> BalancedRidge:
+    def fit(self, vectors: Numbers, truth: npt.NDArray[np.int64]) -> Self:
         """Find the weights."""
         share = np.where(truth == 1, 0.5 / truth.sum(), 0.5 / (len(truth) - truth.sum()))
         self.middle_ = share @ vectors
@@ -130,68 +148,73 @@ class BalancedRidge:
         self.weights_ = np.linalg.solve(spread, centred.T @ (share * np.where(truth == 1, 1.0, -1.0)))
         return self
 
-    def decision_function(self, vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def decision_function(self, vectors: Numbers) -> Numbers:
         """Larger for more like the positives."""
-        values: npt.NDArray[np.float64] = (vectors - self.middle_) @ self.weights_
+        values: Numbers = (vectors - self.middle_) @ self.weights_
         return values
 
 
-class Linear(ClassifierLearner):
-    """A linear model, refit on all labels: continuous active learning.
-
-    On sparse pools and pools of bits a linear SVM with balanced classes; on dense ones, which may have
-    many labels, balanced least squares.
-
-    Parameters
-    ----------
-    explore : int or sequence of int
-        How many rows to label at random first, or which.
-    """
-
-    def __init__(self, explore: int | Sequence[int] = 100) -> None:
-        self.explore = explore
-
-    def _reset(self) -> None:
-        super()._reset()
-        self.estimator = self._unfitted()
-
-    def _unfitted(self) -> Any:
-        # Made rather than cloned: that would take longer than the fit.
-        return BalancedRidge() if self.pool_.kind == "dense" else _svm(self.seed_ % 2**32)
-
-    def _examples(self, known: Rows) -> Any:
-        if self.pool_.kind != "bits":
-            return super()._examples(known)
-        outside = compressed(outside_vectors(self.pool_, self.outside_))
-        return compressed(sparse.vstack([compressed_bits(self.pool_, known), outside]))
-
-    def _fitted(self, vectors: Any, truth: npt.NDArray[np.bool_]) -> Any:
-        from sklearn import config_context
-
-        # Checking what is known to be right would take longer than the fit.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            return super()._fitted(vectors, truth)
-
-    def _predicted(self, fitted: Any, rows: Rows) -> Scores:
-        if self.pool_.kind == "dense":
-            return super()._predicted(fitted, rows)
-        return projected(self.pool_, rows, fitted.coef_[0]) + float(fitted.intercept_[0])
+def classified(state: SearchState, rows: Rows, estimator: Any) -> Scores:
+    """Scores of rows by a classifier that has not been fitted yet; it is fitted to all labels here."""
+    with _threads(len(state.known) * state.pool.dimensions):
+        model = fitted(state, estimator, examples(state))
+        parts = [state.vectors(part) for part in in_blocks(state.pool, rows)]
+        scores = [_score(model, compressed(part) if state.pool.kind == "sparse" else part) for part in parts]
+    return np.concatenate(scores) if scores else np.zeros(0)
 
 
-def _svm(seed: int) -> Any:
+def fitted(state: SearchState, estimator: Any, vectors: Vectors) -> Any:
+    """A classifier fitted to the vectors of all known rows and of the positives from outside."""
+    truth: Flags = state.truth
+    if not len(state.negatives):
+        raise ModelUnavailableError("no negative is known: a classifier needs one; rows are asked for at random")
+    with warnings.catch_warnings():
+        # A fit that has not converged still ranks; there is one at every label.
+        warnings.simplefilter("ignore")
+        try:
+            return estimator.fit(vectors, truth.astype(np.int64))
+        except (ValueError, np.linalg.LinAlgError) as reason:
+            name, line = type(estimator).__name__, str(reason).splitlines()[0]
+            raise ModelUnavailableError(f"{name} cannot be fitted to {len(truth)} labels: {line}") from reason
+
+
+def examples(state: SearchState) -> Vectors:
+    """The vectors of the known rows, and after them those from outside."""
+    inside, outside = state.vectors(state.known), state.outside_vectors
+    if state.pool.kind == "sparse":
+        return compressed(sparse.vstack([inside, outside]))
+    return np.concatenate([inside, outside])
+
+
+def compressed_examples(state: SearchState) -> Vectors:
+    """The same of a pool of bits in compressed rows: fingerprints are mostly zeros."""
+    if state.pool.kind != "bits":
+        return examples(state)
+    inside = compressed_bits(state.pool, state.known)
+    return compressed(sparse.vstack([inside, compressed(state.outside_vectors)]))
+
+
+def linear_svm(C: float, seed: int) -> Any:
+    """A linear SVM with balanced classes."""
     from sklearn.svm import LinearSVC
 
-    return LinearSVC(C=SVM_C, class_weight="balanced", dual=True, random_state=seed)
+    return LinearSVC(C=C, class_weight="balanced", dual=True, random_state=seed % 2**32)
 
 
-def logistic(explore: int | Sequence[int] = 100) -> Learner:
-    """Logistic regression with balanced classes as a learner."""
-    from sklearn.linear_model import LogisticRegression
+def _seeded(estimator: Any, seed: int) -> Any:
+    from sklearn.base import clone
 
-    return ClassifierLearner(LogisticRegression(class_weight="balanced", max_iter=200), explore)
+    copy = clone(estimator)
+    return copy.set_params(random_state=seed % 2**32) if "random_state" in copy.get_params() else copy
 
 
-def _score(fitted: Any, vectors: Any) -> Scores:
-    if hasattr(fitted, "decision_function"):
-        return np.asarray(fitted.decision_function(vectors), np.float64).reshape(-1)
-    return np.asarray(fitted.predict_proba(vectors), np.float64)[:, -1]
+def _threads(numbers: int) -> AbstractContextManager[None]:
+    # For a small fit, setting the number of threads would take longer than the fit.
+    return one_blas_thread() if numbers > _SMALL_FIT else nullcontext()
+
+
+def _score(model: Any, vectors: Vectors) -> Scores:
+    scores: Callable[[Vectors], Scores] | None = getattr(model, "decision_function", None)
+    if scores is not None:
+        return np.asarray(scores(vectors), np.float64).reshape(-1)
+    return np.asarray(model.predict_proba(vectors), np.float64)[:, -1]

@@ -7,15 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from activecover.graph import shared_graph
-from activecover.learners._base import Labels, Negatives, Rows
-from activecover.learners._by_score import NearMarkedScore, NearScore, Scan, Scores, add_rows, remove_rows, scan_of
-
-#: Negatives that every row is compared with: so many rows, by chance, if they turn out negative.
-LANDMARKS = 1000
+from activecover.errors import check_count
+from activecover.learners._base import Learner
+from activecover.learners._labels import Flags, Labels, Negatives, Rows, Scores
+from activecover.learners._state import NearestTo, Scan, SearchState, scan_of
 
 
-class Contrast(NearScore):
+class Contrast(Learner):
     """Ask for the row whose nearest positive is nearest in relation to its nearest negative.
 
     The score is d+ / d-. Both distances are kept by a frontier each, so that the cost is that of
@@ -41,94 +39,68 @@ class Contrast(NearScore):
     def __init__(self, explore: int | Sequence[int] = 100) -> None:
         self.explore = explore
 
-    def _reset(self) -> None:
-        super()._reset()
-        self.far_: Scan = scan_of(self.pool_)
-
-    def _fold(self, labels: Labels) -> None:
-        super()._fold(labels)
-        self.far_.retire(labels.rows)
-        add_rows(self.far_, self.pool_, labels.rows[~labels.positive])
-
-    def _unfold(self, gone: Labels) -> None:
-        super()._unfold(gone)
-        remove_rows(self.far_, self.pool_, gone.rows[~gone.positive])
-        self.far_.restore(gone.rows)
-
-    def _grow(self) -> None:
-        super()._grow()
-        self.far_.extend()
-
-    def _scores(self, rows: Rows) -> Scores:
-        near = self.near_.look_up(rows).distances
-        if not self.far_.positives:
-            return -near
-        far = self.far_.look_up(rows).distances
-        return -_share(near, far)
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        near = state.near.look_up(rows).distances
+        return -_share(near, state.far.look_up(rows).distances) if state.far.positives else -near
 
 
-class LocalContrast(NearMarkedScore):
+class LocalContrast(Learner):
     """The same with few negatives to compare with: nearly as good, at a fraction of the cost.
 
     The score is d+ / u, where u is how far the nearest negative is among those that count for the row: its
     neighbours in the graph, the negatives of the sample, and those that a random order of the pool puts
-    among the first thousand. If none counts, u is how far the last of the neighbours is, and the score
+    first. If none counts, u is how far the last of the neighbours is, and the score
     the density-adjusted distance.
 
     Parameters
     ----------
     explore : int or sequence of int
         How many rows to label at random first, or which.
+    n_landmarks : int
+        How many rows of the random order are compared with all others, if they turn out negative.
     """
 
-    #: A frontier on the negatives that count everywhere, which somebody else keeps up to date.
-    lent_far: Scan | None = None
+    negatives: ClassVar[Negatives] = "all"
 
-    def __init__(self, explore: int | Sequence[int] = 100) -> None:
+    def __init__(self, explore: int | Sequence[int] = 100, n_landmarks: int = 1000) -> None:
         self.explore = explore
+        self.n_landmarks = n_landmarks
 
-    def _reset(self) -> None:
-        super()._reset()
-        self.far_: Scan = scan_of(self.pool_) if self.lent_far is None else self.lent_far
-        self._take_graph()
+    def prepare(self, state: SearchState) -> None:
+        check_count("n_landmarks", self.n_landmarks, 0)
+        state.scale(state.graph.count)
 
-    def _fold(self, labels: Labels) -> None:
-        super()._fold(labels)
-        if self.lent_far is None:
-            self.far_.retire(labels.rows)
-            add_rows(self.far_, self.pool_, self._landmarks(labels))
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        return -local_contrast(state, rows, self.n_landmarks)
 
-    def _unfold(self, gone: Labels) -> None:
-        super()._unfold(gone)
-        if self.lent_far is None:
-            remove_rows(self.far_, self.pool_, self._landmarks(gone))
-            self.far_.restore(gone.rows)
 
-    def _grow(self) -> None:
-        # The first thousand of a larger pool are others.
-        self._refold()
+def local_contrast(state: SearchState, rows: Rows, n_landmarks: int = 1000) -> Scores:
+    """How much nearer the positives are, by :class:`LocalContrast`: 0 on one of them, 1 on a negative."""
+    near, graph = state.near.look_up(rows).distances, state.graph
+    far = state.part(("landmarks", n_landmarks), lambda state: _Landmarks(state, n_landmarks)).frontier
+    unit = far.look_up(rows).distances if far.positives else state.scale(graph.count)[rows]
+    # The last mark is that of no neighbour.
+    negative = np.append(state.marks, np.int8(0))[graph.neighbours[rows]] == -1
+    some = np.flatnonzero(negative.any(axis=1))
+    unit[some] = np.minimum(unit[some], graph.far(rows[some], negative[some].argmax(axis=1)))
+    return _share(near, unit)
 
-    def _take_graph(self) -> None:
-        self._graph = shared_graph(self.pool_)
-        self._unit = self._graph.scale(self._graph.count)
-        self._counts_everywhere = np.zeros(len(self.pool_), bool)
-        self._counts_everywhere[self.exploration_.order()[:LANDMARKS]] = True
 
-    def _landmarks(self, labels: Labels) -> Rows:
-        return labels.rows[~labels.positive & (labels.sampled | self._counts_everywhere[labels.rows])]
+class _Landmarks(NearestTo[Scan]):
+    """The negatives that count everywhere: those of the sample, and those that the random order puts first."""
 
-    def _scores(self, rows: Rows) -> Scores:
-        return -self._nearness(rows)
+    def __init__(self, state: SearchState, count: int) -> None:
+        first = np.zeros(len(state.pool), bool)
+        first[state.exploration.order()[:count]] = True
 
-    def _nearness(self, rows: Rows) -> Scores:
-        """How much nearer the positives are: 0 on one of them, 1 on a negative."""
-        near = self.near_.look_up(rows).distances
-        graph, marks = self._graph, np.append(self._marks.values, np.int8(0))
-        unit = self.far_.look_up(rows).distances if self.far_.positives else self._unit[rows]
-        negative = marks[graph.neighbours[rows]] == -1
-        some = np.flatnonzero(negative.any(axis=1))
-        unit[some] = np.minimum(unit[some], graph.far(rows[some], negative[some].argmax(axis=1)))
-        return _share(near, unit)
+        def which(labels: Labels) -> Flags:
+            return ~labels.positive & (labels.sampled | first[labels.rows])
+
+        super().__init__(state, scan_of(state.pool), which)
+
+    def extend(self) -> bool:
+        # The first ones of a larger pool are others.
+        return False
 
 
 def _share(near: Scores, far: Scores) -> Scores:

@@ -1,16 +1,16 @@
-"""Nearest to a positive, where near means near for that spot: distances are scaled by the local density."""
+"""Nearest to a positive, with distances scaled by the local density."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from activecover.graph import local_scale
-from activecover.learners._base import Rows
-from activecover.learners._by_score import NearScore, Scores
-from activecover.learners._posterior import check_neighbours
+from activecover.graph import check_neighbors
+from activecover.learners._base import Learner
+from activecover.learners._labels import Rows, Scores
+from activecover.learners._state import SearchState
 
 
-class DensityCommit(NearScore):
+class DensityCommit(Learner):
     """Ask for the row nearest to a positive, measured in units of how far the row's own neighbours are.
 
     The score is the distance to the nearest positive over the distance to the row's k-th nearest
@@ -25,7 +25,7 @@ class DensityCommit(NearScore):
     ----------
     explore : int or sequence of int
         How many rows to label at random first, or which.
-    neighbour : int
+    n_neighbors : int
         Which neighbour's distance is the unit.
 
     References
@@ -37,24 +37,19 @@ class DensityCommit(NearScore):
     >>> from activecover.learners import Labels
     >>> from activecover.pool import Pool
     >>> pool = Pool([[0.0], [1.0], [1.1], [1.2], [-1.5], [-4.0]])
-    >>> learner = DensityCommit(explore=[0], neighbour=1).begin(pool)
+    >>> learner = DensityCommit(explore=[0], n_neighbors=1).begin(pool)
     >>> learner.tell(Labels.of([0], [0], [True], True))
     >>> learner.propose(2).rows
     array([4, 5])
     """
 
-    def __init__(self, explore: int | Sequence[int] = 100, neighbour: int = 10) -> None:
+    def __init__(self, explore: int | Sequence[int] = 100, n_neighbors: int = 10) -> None:
         self.explore = explore
-        self.neighbour = neighbour
+        self.n_neighbors = n_neighbors
 
-    def _reset(self) -> None:
-        check_neighbours(self.neighbour, "neighbour")
-        super()._reset()
-        self._unit = local_scale(self.pool_, self.neighbour)
+    def prepare(self, state: SearchState) -> None:
+        check_neighbors(self.n_neighbors)
+        state.scale(self.n_neighbors)
 
-    def _grow(self) -> None:
-        super()._grow()
-        self._unit = local_scale(self.pool_, self.neighbour)
-
-    def _scores(self, rows: Rows) -> Scores:
-        return -self.near_.look_up(rows).distances / self._unit[rows]
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        return -state.near.look_up(rows).distances / state.scale(self.n_neighbors)[rows]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from activecover.errors import InputError, check_count
-from activecover.graph import NEIGHBOURS, shared_graph
-from activecover.learners._base import Rows
-from activecover.learners._by_score import MarkedScore, Scores
+from activecover.graph import NEIGHBOURS, check_neighbors
+from activecover.learners._base import Learner
+from activecover.learners._labels import Negatives, Rows, Scores
+from activecover.learners._state import SearchState
 
 #: So little that it decides between equal posteriors only.
-_TIE = 1e-9
+TIE = 1e-9
 
 
-class KnnPosterior(MarkedScore):
+class KnnPosterior(Learner):
     """Ask for the row with the largest share of positives among its labelled neighbours.
 
     The score is (p + w) / (p + q + 1), for p positives and q negatives among the row's nearest
@@ -31,7 +32,7 @@ class KnnPosterior(MarkedScore):
     ----------
     explore : int or sequence of int
         How many rows to label at random first, or which.
-    neighbours : int
+    n_neighbors : int
         How many neighbours have a say.
 
     References
@@ -42,42 +43,35 @@ class KnnPosterior(MarkedScore):
     --------
     >>> from activecover.learners import Labels
     >>> from activecover.pool import Pool
-    >>> learner = KnnPosterior(explore=[0, 1], neighbours=1).begin(Pool([[0.0], [9.0], [8.9], [3.0], [0.1]]))
+    >>> learner = KnnPosterior(explore=[0, 1], n_neighbors=1).begin(Pool([[0.0], [9.0], [8.9], [3.0], [0.1]]))
     >>> learner.tell(Labels.of([0, 1], [0, 1], [True, False], True))
     >>> learner.propose(3).rows
     array([4, 3, 2])
     """
 
-    def __init__(self, explore: int | Sequence[int] = 100, neighbours: int = NEIGHBOURS) -> None:
+    negatives: ClassVar[Negatives] = "all"
+
+    def __init__(self, explore: int | Sequence[int] = 100, n_neighbors: int = NEIGHBOURS) -> None:
         self.explore = explore
-        self.neighbours = neighbours
+        self.n_neighbors = n_neighbors
 
-    def _reset(self) -> None:
-        check_neighbours(self.neighbours)
-        super()._reset()
-        self._take_graph()
+    def prepare(self, state: SearchState) -> None:
+        check_neighbors(self.n_neighbors)
+        _ = state.graph
 
-    def _grow(self) -> None:
-        super()._grow()
-        self._take_graph()
-
-    def _take_graph(self) -> None:
-        self._lists = shared_graph(self.pool_).neighbours[:, : self.neighbours]
-        order = self.exploration_.order()
-        self._lot = np.empty(len(order))
-        self._lot[order] = _TIE * (1.0 - np.arange(len(order)) / len(order))
-
-    def _scores(self, rows: Rows) -> Scores:
-        # The last mark is that of no neighbour.
-        marks = np.append(self._marks.values, np.int8(0))
-        around = marks[self._lists[rows]]
-        positive, negative = (around == 1).sum(axis=1), (around == -1).sum(axis=1)
-        scores: Scores = (positive + self._marks.prior()) / (positive + negative + 1.0) + self._lot[rows]
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        positive, negative = neighbour_counts(state, rows, self.n_neighbors)
+        scores: Scores = (positive + prior(state)) / (positive + negative + 1.0) + TIE * state.lots[rows]
         return scores
 
 
-def check_neighbours(count: int, name: str = "neighbours") -> None:
-    """Refuse more neighbours than a graph keeps."""
-    check_count(name, count)
-    if count > NEIGHBOURS:
-        raise InputError(f"{name} {count}: a graph keeps {NEIGHBOURS} per row, which is the most")
+def neighbour_counts(state: SearchState, rows: Rows, n_neighbors: int) -> tuple[Scores, Scores]:
+    """How many positives and negatives are among the neighbours of some rows."""
+    # The last mark is that of no neighbour.
+    around = np.append(state.marks, np.int8(0))[state.graph.neighbours[rows, :n_neighbors]]
+    return (around == 1).sum(axis=1).astype(np.float64), (around == -1).sum(axis=1).astype(np.float64)
+
+
+def prior(state: SearchState) -> float:
+    """The share of positives among the labels, as if one more of either kind were known."""
+    return (len(state.positives) + 1) / (len(state.known) + 2)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
-from activecover.learners._base import Rows
-from activecover.learners._by_score import MarkedScore, Scores
-from activecover.learners._products import outside_vectors, projected, summed
+from activecover.learners._base import Learner
+from activecover.learners._labels import Negatives, Rows, Scores
+from activecover.learners._state import SearchState
 
 
-class Rocchio(MarkedScore):
+class Rocchio(Learner):
     """Ask for the row whose mean similarity to the positives exceeds that to the negatives most.
 
     Similarity is the inner product, so the score is the product with the difference of two means. The
@@ -38,14 +39,15 @@ class Rocchio(MarkedScore):
     array([3, 2])
     """
 
+    negatives: ClassVar[Negatives] = "all"
+
     def __init__(self, explore: int | Sequence[int] = 100) -> None:
         self.explore = explore
 
-    def _scores(self, rows: Rows) -> Scores:
-        positives, negatives = self._marks.positives(), self._marks.negatives()
-        outside = outside_vectors(self.pool_, self.outside_)
-        towards = summed(self.pool_, positives) + np.asarray(outside.sum(axis=0)).ravel()
-        weights = towards / (len(positives) + outside.shape[0])
-        if len(negatives):
-            weights -= summed(self.pool_, negatives) / len(negatives)
-        return projected(self.pool_, rows, weights)
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        outside = state.outside_vectors
+        towards = state.summed(state.positives) + np.asarray(outside.sum(axis=0)).ravel()
+        weights = towards / (len(state.positives) + outside.shape[0])
+        if len(state.negatives):
+            weights -= state.summed(state.negatives) / len(state.negatives)
+        return state.projected(rows, weights)

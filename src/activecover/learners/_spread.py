@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from activecover.errors import check_count
-from activecover.graph import NeighbourGraph, shares_in_common
-from activecover.learners._base import Labels, Rows
-from activecover.learners._by_score import Scores, highest
-from activecover.learners._contrast import LocalContrast
-from activecover.learners._posterior import check_neighbours
-
-#: Among so many neighbours of either row those in common are counted.
-IN_COMMON = 20
-#: From so many random labels on, their share of positives says how many can be expected in the pool.
-SAMPLE_ENOUGH = 30
-#: How far this neighbour is says how crowded it is around a row.
-CROWD = 10
-_OWN_SCALE = 7
-_SHARPNESS = 4
+from activecover.graph import averages, check_neighbors
+from activecover.learners._base import Learner
+from activecover.learners._contrast import local_contrast
+from activecover.learners._labels import Negatives, Rows, Scores, highest
+from activecover.learners._state import SearchState
 
 
-class SpreadPosterior(LocalContrast):
+class SpreadPosterior(Learner):
     """Let every row take the mean of its neighbours' scores, again and again, while labels stay.
 
     Scores begin with (d- / (d+ + d-))⁴, the contrast of :class:`LocalContrast`, sharpened so that rows between
@@ -41,10 +32,18 @@ class SpreadPosterior(LocalContrast):
     ----------
     explore : int or sequence of int
         How many rows to label at random first, or which.
-    neighbours : int
+    n_neighbors : int
         How many neighbours a row has before the graph is made symmetric.
-    sweeps : int
+    max_iter : int
         How often scores are averaged.
+    n_in_common : int
+        Among how many neighbours of either row those in common are counted, in dense pools.
+    sharpness : float
+        The power of the contrast that scores begin with.
+    crowd : int
+        How far this neighbour is says how crowded it is around a row.
+    least_sample : int
+        From how many random labels on their share of positives says how many can be expected in the pool.
 
     References
     ----------
@@ -53,111 +52,59 @@ class SpreadPosterior(LocalContrast):
     Zelnik-Manor, L. and Perona, P. (2004). Self-tuning spectral clustering. NeurIPS.
     """
 
-    def __init__(self, explore: int | Sequence[int] = 100, neighbours: int = 7, sweeps: int = 80) -> None:
+    negatives: ClassVar[Negatives] = "all"
+
+    def __init__(
+        self,
+        explore: int | Sequence[int] = 100,
+        n_neighbors: int = 7,
+        max_iter: int = 80,
+        n_in_common: int = 20,
+        sharpness: float = 4,
+        crowd: int = 10,
+        least_sample: int = 30,
+    ) -> None:
         self.explore = explore
-        self.neighbours = neighbours
-        self.sweeps = sweeps
+        self.n_neighbors = n_neighbors
+        self.max_iter = max_iter
+        self.n_in_common = n_in_common
+        self.sharpness = sharpness
+        self.crowd = crowd
+        self.least_sample = least_sample
 
-    def _reset(self) -> None:
-        check_count("sweeps", self.sweeps, 0)
-        check_neighbours(self.neighbours)
-        self._drawn_labels = self._drawn_positives = 0
-        super()._reset()
+    def prepare(self, state: SearchState) -> None:
+        check_count("max_iter", self.max_iter, 0)
+        check_neighbors(self.n_neighbors)
+        averages(state.graph, self.n_neighbors, self._in_common(state))
 
-    def _fold(self, labels: Labels) -> None:
-        super()._fold(labels)
-        self._count_drawn(labels, 1)
-
-    def _unfold(self, gone: Labels) -> None:
-        super()._unfold(gone)
-        self._count_drawn(gone, -1)
-
-    def _count_drawn(self, labels: Labels, sign: int) -> None:
-        # Positives that were known before the first question were not drawn by anyone.
-        drawn = labels.sampled & (labels.numbers >= 0)
-        self._drawn_labels += sign * int(drawn.sum())
-        self._drawn_positives += sign * int(labels.positive[drawn].sum())
-
-    def _take_graph(self) -> None:
-        super()._take_graph()
-        # By common neighbours where that was tried; in sparse rows and bits many are as far as each other.
-        common = self.pool_.kind == "dense"
-        self._crowding = self._graph.scale(CROWD)
-        name = f"averages {self.neighbours} {common}"
-        if name not in self._graph.derived:
-            self._graph.derived[name] = _averages(self._graph, self.neighbours, common)
-        self._averages: sparse.csr_array = self._graph.derived[name]
-
-    def _scores(self, rows: Rows) -> Scores:
-        marks = self._marks.values
-        known = np.flatnonzero(marks)
-        truth = (marks[known] == 1).astype(np.float64)
-        scores = np.zeros(len(marks))
-        scores[rows] = (1.0 - self._nearness(rows)) ** _SHARPNESS
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        mean = averages(state.graph, self.n_neighbors, self._in_common(state))
+        known = state.known
+        truth = (state.marks[known] == 1).astype(np.float64)
+        scores = np.zeros(len(state.pool))
+        scores[rows] = (1.0 - local_contrast(state, rows)) ** self.sharpness
         scores[known] = truth
-        for _ in range(self.sweeps):
-            scores = np.asarray(self._averages @ scores).ravel()
+        for _ in range(self.max_iter):
+            scores = np.asarray(mean @ scores).ravel()
             scores[known] = truth
-        return self._crowded_first(rows, scores[rows])
+        return self._crowded_first(state, rows, scores[rows])
 
-    def _crowded_first(self, rows: Rows, scores: Scores) -> Scores:
+    def _in_common(self, state: SearchState) -> int | None:
+        # By common neighbours where that was tried; in sparse rows and bits many are as far as each other.
+        return self.n_in_common if state.pool.kind == "dense" else None
+
+    def _crowded_first(self, state: SearchState, rows: Rows, scores: Scores) -> Scores:
         """Order the best rows, as many as positives are expected, by their density too; they stay the best."""
-        left = self._expected_left()
-        if not left or self.pool_.kind != "dense":
-            return scores
-        best = highest(scores, left)
-        scores[best] = 1.0 + scores[best] / self._crowding[rows[best]]
+        if state.pool.kind == "dense":
+            best = highest(scores, self._expected_left(state))
+            scores[best] = 1.0 + scores[best] / state.scale(self.crowd)[rows[best]]
         return scores
 
-    def _expected_left(self) -> int:
+    def _expected_left(self, state: SearchState) -> int:
         """How many positives are still to be found, by the share of positives in the sample."""
-        if self._drawn_labels < SAMPLE_ENOUGH:
+        labels = state.labels
+        # Positives that were known before the first question were not drawn by anyone.
+        drawn = labels.positive[labels.sampled & (labels.numbers >= 0)]
+        if len(drawn) < self.least_sample:
             return 0
-        expected = self._drawn_positives / self._drawn_labels * len(self.pool_)
-        return max(0, int(expected) - int((self._marks.values == 1).sum()))
-
-
-def _averages(graph: NeighbourGraph, neighbours: int, common: bool) -> sparse.csr_array:
-    """The matrix that replaces every score by the weighted mean of the neighbours' scores."""
-    both = _in_common(graph, neighbours) if common else weights(graph, neighbours)
-    totals = np.asarray(both.sum(axis=1)).ravel()
-    # A row without neighbours keeps its score.
-    alone = np.flatnonzero(totals == 0)
-    loops = sparse.csr_array((np.ones(len(alone)), (alone, alone)), shape=both.shape)
-    scaled = sparse.diags_array(1.0 / np.where(totals == 0, 1.0, totals)) @ both
-    return sparse.csr_array(scaled + loops)
-
-
-def weights(graph: NeighbourGraph, neighbours: int) -> sparse.csr_array:
-    """How much neighbours weigh by their distance; made once for a graph."""
-    name = f"weights {neighbours}"
-    if name not in graph.derived:
-        rows, others, places = _pairs(graph, neighbours)
-        scale = graph.scale(_OWN_SCALE)
-        far = graph.far(rows, places)
-        graph.derived[name] = _both_ways(graph, rows, others, np.exp(-(far**2) / (scale[rows] * scale[others])))
-    found: sparse.csr_array = graph.derived[name]
-    return found
-
-
-def _in_common(graph: NeighbourGraph, neighbours: int) -> sparse.csr_array:
-    """How much neighbours weigh by the neighbours that they have in common."""
-    rows, others, places = _pairs(graph, neighbours)
-    shares = shares_in_common(graph.neighbours, neighbours, min(IN_COMMON, graph.count))
-    return _both_ways(graph, rows, others, shares[rows, places] ** 2)
-
-
-def _pairs(graph: NeighbourGraph, neighbours: int) -> tuple[Rows, Rows, Rows]:
-    """Rows, their nearest neighbours, and in which place of the row's list each neighbour is."""
-    lists = graph.neighbours[:, :neighbours]
-    rows, places = np.nonzero(lists >= 0)
-    return rows, lists[rows, places].astype(np.int64), places
-
-
-def _both_ways(graph: NeighbourGraph, rows: Rows, others: Rows, values: Scores) -> sparse.csr_array:
-    """Symmetric: neighbours of each other count twice."""
-    # A neighbour never weighs nothing at all, so that no row is cut off.
-    one_way = sparse.csr_array((np.maximum(values, 1e-12), (rows, others)), shape=(len(graph), len(graph)))
-    both = (one_way + one_way.T).tocsr()
-    both.sort_indices()
-    return sparse.csr_array(both)
+        return max(0, int(int(drawn.sum()) / len(drawn) * len(state.pool)) - len(state.positives))

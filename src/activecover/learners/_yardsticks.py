@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.learners._base import Labels, Learner, Proposal, ranked
-from activecover.learners._explore import FreeRows
+from activecover.learners._base import Held, Learner
+from activecover.learners._labels import Proposal, Rows, Scores, drawn
+from activecover.learners._state import SearchState
 
 
 class Passive(Learner):
@@ -24,27 +25,15 @@ class Passive(Learner):
     def __init__(self, explore: int | Sequence[int] = 100) -> None:
         self.explore = explore
 
-    def _reset(self) -> None:
-        pass
-
-    def _fold(self, labels: Labels) -> None:
-        pass
-
-    def _unfold(self, gone: Labels) -> None:
-        pass
-
-    def _grow(self) -> None:
-        pass
-
-    def propose(self, k: int, held: Any = ()) -> Proposal:
-        """The next rows of the random order: every one of them is drawn, in the sample and past it."""
-        return self._drawn(self.exploration_.on(k, self._free(held)))
-
-    def _ready(self) -> bool:
+    def ready(self, state: SearchState) -> bool:
         return True
 
-    def _rank(self, k: int, free: FreeRows) -> Proposal:
-        raise AssertionError("a random order has no ranking")
+    def propose(self, k: int, held: Held = ()) -> Proposal:
+        """The next rows of the random order: every one of them is drawn, in the sample and past it."""
+        return drawn(self.exploration_.on(k, self.state_.free(held)))
+
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        return state.lots[rows]
 
 
 class Optimal(Learner):
@@ -56,25 +45,19 @@ class Optimal(Learner):
         Which rows lie in the support of the positives; rows added later do not.
     """
 
-    def __init__(self, support: Any) -> None:
+    def __init__(self, support: npt.ArrayLike) -> None:
         self.support = support
 
-    def _reset(self) -> None:
-        inside = np.zeros(len(self.pool_), bool)
+    def prepare(self, state: SearchState) -> None:
         given = np.asarray(self.support, bool)
-        if given.ndim != 1 or len(given) > len(inside):
-            raise InputError(f"support has {given.size} values for a pool of {len(inside)} rows")
-        inside[: len(given)] = given
-        self._order = np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])
+        if given.ndim != 1 or len(given) > len(state.pool):
+            raise InputError(f"support has {given.size} values for a pool of {len(state.pool)} rows")
 
-    def _fold(self, labels: Labels) -> None:
-        pass
-
-    def _unfold(self, gone: Labels) -> None:
-        pass
-
-    def _ready(self) -> bool:
+    def ready(self, state: SearchState) -> bool:
         return True
 
-    def _rank(self, k: int, free: FreeRows) -> Proposal:
-        return ranked(free.among(self._order)[:k])
+    def score(self, state: SearchState, rows: Rows) -> Scores:
+        inside = np.zeros(len(state.pool))
+        given = np.asarray(self.support, bool)
+        inside[: len(given)] = given
+        return inside[rows]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from activecover.errors import InputError
-from activecover.registry import Entry, Registry
+from activecover.registry import Registry
 from activecover.stopping._betting import WeightedBetting
 from activecover.stopping._budget import Budget
 from activecover.stopping._chao import Chao
@@ -39,7 +39,7 @@ _STANDARD: list[tuple[type[Rule], str]] = [
     (DistanceGap, "proposals are farther away than any positive was"),
 ]
 for _rule, _summary in _STANDARD:
-    RULES.add(Entry(_rule.name, _rule, _summary, version=_rule.version))
+    RULES.register(_rule.name, _summary, version=_rule.version)(_rule)
 
 
 def make_rule(name: str | Rule, **parameters: object) -> Rule:

@@ -7,6 +7,7 @@ Each suite raises ``AssertionError`` with a sentence that says which rule was br
 >>> check_frontier(ExactFrontier, rounds=2)
 """
 
+from activecover.testing._embedding import check_embedding
 from activecover.testing._frontier import (
     BruteForce,
     check_frontier,
@@ -23,6 +24,7 @@ __all__ = [
     "BruteForce",
     "Coverage",
     "Ranking",
+    "check_embedding",
     "check_frontier",
     "check_learner",
     "check_log",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.learners import Labels, Learner
+from activecover.errors import ModelUnavailableError
+from activecover.learners import Exploration, Labels, Learner, SearchState
 from activecover.pool import Pool
 
 Make = Callable[[npt.NDArray[np.bool_]], Learner]
@@ -41,6 +42,7 @@ def check_learner(make: Make, *, rows: int = 60, dimensions: int = 3, rounds: in
         _check_growth(scene)
         _check_outside(scene)
         _check_privacy(scene)
+        _check_score(scene)
 
 
 class _Scene:
@@ -200,3 +202,26 @@ def _check_privacy(scene: _Scene) -> None:
         rebuilt = scene.begin(whole.without(all_labels.rows[gone]))
         rebuilt.tell(all_labels)
         assert _order(rebuilt) == _order(learner), "the learner read the vector of a negative that it must not know"
+
+
+def _check_score(scene: _Scene) -> None:
+    """Any other learner of the same parameters gives the same scores, from nothing but the state."""
+    learner = scene.begin()
+    labels = scene.walk(learner, 6)
+    if learner.ordered or not hasattr(learner, "state_") or not learner.ready(learner.state_):
+        return
+    pool, alone = Pool(scene.vectors), scene.make(scene.truth)
+    exploration = Exploration(alone.explore, 5).begin(len(pool))
+    state = SearchState(pool, seed=5, learns_from=learner.negatives, exploration=exploration)
+    alone.prepare(state)
+    state.tell(labels)
+    rows, version = state.open_rows(), state.version
+    try:
+        found = alone.score(state, rows)
+    except ModelUnavailableError:
+        return
+    assert np.shape(found) == rows.shape, "score() does not give one score per row"
+    assert np.array_equal(learner.score(learner.state_, rows), found, equal_nan=True), (
+        "score() depends on more than the state"
+    )
+    assert state.version == version, "score() changed the state"

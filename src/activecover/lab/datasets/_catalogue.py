@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from activecover.lab.datasets._base import DATASETS, Download, Recipe, Source
 from activecover.lab.datasets._celeba import read_celeba
@@ -10,7 +10,6 @@ from activecover.lab.datasets._cifar10 import read_cifar10
 from activecover.lab.datasets._idx import reader
 from activecover.lab.datasets._letters import load_letters
 from activecover.lab.datasets._svhn import read_svhn
-from activecover.registry import Entry
 
 
 def _idx_files(base: str, md5: Mapping[str, str]) -> tuple[Download, ...]:
@@ -129,9 +128,9 @@ SOURCES = (
 )
 
 
-def _giving(source: Source) -> Entry[Source]:
-    return Entry(source.name, lambda: source, source.summary)
+def _giving(source: Source) -> Callable[[], Source]:
+    return lambda: source
 
 
 for _source in SOURCES:
-    DATASETS.add(_giving(_source))
+    DATASETS.register(_source.name, _source.summary)(_giving(_source))

@@ -12,20 +12,20 @@ from scipy.special import ndtri
 from activecover.errors import InputError, ModelUnavailableError
 from activecover.frontier import NO_KEY
 from activecover.graph import graph_fits, shared_graph
-from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows
-from activecover.learners._blend import Blend
-from activecover.learners._by_score import NearScore, Scan
-from activecover.learners._classifier import Linear
-from activecover.learners._contrast import Contrast, LocalContrast
-from activecover.learners._density import DensityCommit
+from activecover.learners._auto5._base import Labels, Learner, Negatives, Proposal, Rows
+from activecover.learners._auto5._blend import Blend
+from activecover.learners._auto5._by_score import NearScore, Scan
+from activecover.learners._auto5._classifier import Linear
+from activecover.learners._auto5._contrast import Contrast, LocalContrast
+from activecover.learners._auto5._density import DensityCommit
+from activecover.learners._auto5._ground import BalancedGround, balanced_ground
+from activecover.learners._auto5._nearest import ExploreCommit
+from activecover.learners._auto5._posterior import KnnPosterior
+from activecover.learners._auto5._rocchio import Rocchio
+from activecover.learners._auto5._spread import SpreadPosterior
+from activecover.learners._auto5._spread_commit import SpreadCommit
+from activecover.learners._auto5._survey import Survey
 from activecover.learners._explore import FreeRows
-from activecover.learners._ground import BalancedGround, balanced_ground
-from activecover.learners._nearest import ExploreCommit
-from activecover.learners._posterior import KnnPosterior
-from activecover.learners._rocchio import Rocchio
-from activecover.learners._spread import SpreadPosterior
-from activecover.learners._spread_commit import SpreadCommit
-from activecover.learners._survey import Survey
 from activecover.pool import blocks
 
 Credits = npt.NDArray[np.bool_]
@@ -107,7 +107,7 @@ class Auto(Learner):
     keyed by the seed and the number of the question, so that a proposal is a function of the labels.
 
     In dense pools, and with all labels, the rules measure in a space of their own, in which no few
-    directions outweigh the others (:func:`~activecover.learners._ground.balanced_ground`).
+    directions outweigh the others (:func:`~activecover.learners._auto5._ground.balanced_ground`).
 
     *Who gets the credit.* The log does not say which rule a row came from. With all labels, the rules
     are ranked at fixed numbers of labels, and a row counts for every rule that had it near its top

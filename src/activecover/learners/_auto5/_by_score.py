@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.frontier import BitFrontier, ExactFrontier, Nearest, SparseFrontier
-from activecover.learners._base import Labels, Learner, Negatives, Proposal, Rows, ranked
+from activecover.learners._auto5._base import Labels, Learner, Negatives, Proposal, Rows, ranked
 from activecover.learners._explore import FreeRows
 from activecover.pool import Pool
 

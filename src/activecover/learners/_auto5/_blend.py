@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from activecover.learners._base import Rows
-from activecover.learners._by_score import Scores
-from activecover.learners._classifier import BalancedRidge
+from activecover.learners._auto5._base import Rows
+from activecover.learners._auto5._by_score import Scores
+from activecover.learners._auto5._classifier import BalancedRidge
+from activecover.learners._auto5._rocchio import Rocchio
 from activecover.learners._products import (
     Numbers,
     compressed,
@@ -19,7 +20,6 @@ from activecover.learners._products import (
     summed,
     vectors_of,
 )
-from activecover.learners._rocchio import Rocchio
 from activecover.learners._topics import shared_topics
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool, Vectors

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from activecover.learners import Auto, Blend, Labels, Rocchio
-from activecover.learners import _auto as auto
-from activecover.learners import _blend as blend
+from activecover.learners import Auto, Blend, Labels
 from activecover.learners import _topics as topics
-from activecover.learners._blend import NEAREST, SHRINKAGE, TOPIC_WEIGHT, even
-from activecover.learners._classifier import BalancedRidge
+from activecover.learners._auto5 import _auto as auto
+from activecover.learners._auto5 import _blend as blend
+from activecover.learners._auto5._blend import NEAREST, SHRINKAGE, TOPIC_WEIGHT, even
+from activecover.learners._auto5._classifier import BalancedRidge
+from activecover.learners._auto5._rocchio import Rocchio
 from activecover.learners._topics import shared_topics
 from activecover.pool import Pool
 from activecover.simulate import simulate_one

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.graph import NeighbourGraph
-from activecover.learners._base import Rows
+from activecover.learners._auto5._base import Rows
 
 #: How many neighbours a row that has been looked at speaks for.
 REACH = 30

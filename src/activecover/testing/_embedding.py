@@ -1,0 +1,63 @@
+"""The embedding's contract: rows of a table as vectors, the same whatever rows are beside them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from activecover.intake import Embedding, Table
+
+
+def check_embedding(make: Callable[[], Embedding], table: Table) -> None:
+    """Hold an embedding to its contract.
+
+    Parameters
+    ----------
+    make : callable
+        Builds it, not fitted yet.
+    table : Table
+        Some rows that it can embed, at least four, in columns.
+
+    Examples
+    --------
+    >>> from activecover.intake import ScaledColumns
+    >>> table = Table.of({"age": ["20", "40", "?", "31"], "job": ["cook", "nurse", "cook", "cook"]})
+    >>> check_embedding(ScaledColumns, table)
+    """
+    assert len(table) >= 4, "give a table of at least four rows"
+    embedding = make().fit(table)
+    vectors = _numbers(embedding, table)
+    assert len(vectors) == len(table), "there is not one vector per row"
+    assert np.isfinite(vectors).all(), "a vector has values that are not finite"
+    assert np.array_equal(_numbers(embedding, table), vectors), "the same table twice gives other vectors"
+    assert np.array_equal(_numbers(make().fit(table), table), vectors), "fitted twice, it gives other vectors"
+    rows = np.arange(len(table))[::-2]
+    assert np.allclose(_numbers(embedding, _some(table, rows)), vectors[rows], atol=1e-6), (
+        "the vector of a row depends on the rows beside it"
+    )
+    names = embedding.dimension_names
+    assert names is None or len(names) == vectors.shape[1], "dimension_names names more or fewer columns than there are"
+    again = type(embedding)(**embedding.parameters())
+    assert again.parameters() == embedding.parameters(), "parameters() does not say how to build it again"
+    with tempfile.TemporaryDirectory() as folder:
+        embedding.save(Path(folder))
+        stored = type(embedding).load(Path(folder))
+    assert np.array_equal(_numbers(stored, table), vectors), "stored and taken up again, it gives other vectors"
+    assert stored.used_ == embedding.used_, "stored and taken up again, it uses other columns"
+
+
+def _some(table: Table, rows: npt.NDArray[np.int64]) -> Table:
+    columns = {name: table.column(name) for name in table.names}
+    chosen = {name: [column[row] for row in rows.tolist()] for name, column in columns.items()}
+    arrays = {name: np.array(values) for name, values in chosen.items() if isinstance(columns[name], np.ndarray)}
+    return Table.of({**chosen, **arrays})
+
+
+def _numbers(embedding: Embedding, table: Table) -> npt.NDArray[np.float64]:
+    vectors = embedding.transform(table)
+    return np.asarray(vectors.toarray() if sparse.issparse(vectors) else vectors, np.float64)
