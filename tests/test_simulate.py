@@ -112,8 +112,8 @@ def test_bad_labels(blobs):
     for labels, message in [
         (np.zeros(2000, bool), "nothing to find"),
         (positive[:-1], "1999 labels"),
-        (np.full(2000, 3), "yes or no"),
-        (np.array(["a"] * 2000), "yes or no"),
+        (np.full(2000, 3), "neither booleans nor 0 and 1"),
+        (np.array(["a"] * 2000), "neither booleans nor 0 and 1"),
     ]:
         with pytest.raises(InputError, match=message):
             simulate(pool, labels)

@@ -68,32 +68,32 @@ def simulate_one(
     for what, value in (("batches", batches), ("seed", seed)):
         check_count(what, value, 0)
     total = int(truth.sum())
-    record = _Progress(truth, run, watch)
+    progress = _Progress(truth, run, watch)
     started = time.perf_counter()
     learner.begin(pool, seed=seed, outside=outside)
     most = len(pool) if budget is None else min(budget, len(pool))
     unavailable: str | None = None
 
-    while len(record) < most and learner.exploring():
-        left = max(1, learner.exploration_.size - len(record))
-        record.tell(learner, learner.propose(min(left, most - len(record))).rows, explored=True)
+    while len(progress) < most and learner.exploring():
+        left = max(1, learner.exploration_.size - len(progress))
+        progress.tell(learner, learner.propose(min(left, most - len(progress))).rows, explored=True)
     # Planned from the size of the sample, not from how long it took to find a first positive, so that the
     # curves of all runs have the same length.
     planned = batches if batches is not None else max(1, -(-(len(pool) - learner.exploration_.size) // batch))
     for _ in range(planned):
-        k = min(batch, most - len(record))
-        if k < 1 or (record.found == total and not to_the_end):
+        k = min(batch, most - len(progress))
+        if k < 1 or (progress.found == total and not to_the_end):
             break
         proposal = learner.propose(k)
         if not len(proposal):
             break
         unavailable = unavailable or proposal.unavailable
-        record.tell(learner, proposal.rows, explored=False)
+        progress.tell(learner, proposal.rows, explored=False)
     return Trace(
-        rows=record.rows(),
-        positive=truth[record.rows()],
-        batch=record.batch(),
-        explored=record.batch() == 0,
+        rows=progress.rows(),
+        positive=truth[progress.rows()],
+        batch=progress.batch(),
+        explored=progress.batch() == 0,
         pool_rows=len(pool),
         positives=total,
         batches=planned,

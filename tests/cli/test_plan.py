@@ -87,7 +87,7 @@ def test_from_a_sample(capsys: pytest.CaptureFixture[str], sample: Path, source:
     assert code == 0
     assert "60 of 600 rows are positive: 10 % (95 % interval 7.718 % to 12.68 %)." in text
     assert "2 components, the smallest with 33.33 %" in text
-    assert "At the low ends of the intervals it takes" in text
+    assert "At the low ends of the intervals, it takes" in text
     _, text, _ = run(capsys, f"plan explore --from-sample {source} --components 4 --json")
     found = json.loads(text)
     assert found["estimate"]["components"] == 2

@@ -194,7 +194,7 @@ def test_plans_from_a_sample() -> None:
         (np.eye(30), np.arange(30) < 4, f"too few positives to estimate from, 4 distinct ones: label at random until there are {LEAST_POSITIVES}"),
         (np.eye(30), np.zeros(30, bool), "0 distinct ones"),
         (np.ones((50, 2)), np.ones(50, bool), "1 distinct ones (50 with copies)"),
-        (np.eye(30), np.ones(20, bool), "for each of its rows"),
+        (np.eye(30), np.ones(20, bool), "one true or false per row"),
         (np.full((30, 2), np.nan), np.ones(30, bool), "not finite"),
     ],
 )  # fmt: skip
