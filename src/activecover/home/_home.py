@@ -17,7 +17,7 @@ from activecover.errors import InputError
 from activecover.files import WorkFolder, make_private, private_folder, sweep
 from activecover.home._outside import joined, load_outside, save_outside
 from activecover.home._people import People
-from activecover.home._pools import arranging, place_pool
+from activecover.home._pools import are_inside, arranging, place_pool
 from activecover.home._restoring import take_back
 from activecover.home._withdrawing import Withdrawal, have_alone, withdraw
 from activecover.intake import Intake, Recipe, make_pool, read_table
@@ -102,7 +102,7 @@ class Home:
         if self._store is None:
             from activecover.store import SqlStore
 
-            self._store = SqlStore(self.url)
+            self._store = SqlStore(self.url, are_inside)
         return self._store
 
     def names(self) -> list[str]:
