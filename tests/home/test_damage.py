@@ -123,6 +123,18 @@ def test_flipped_bits_in_sqlite(home: Any, part: str, times: int) -> None:
     assert caught > times / 20
 
 
+@pytest.mark.parametrize("name", ["campaigns", "events", "ready"])
+def test_the_name_of_a_table_that_is_no_text_any_more(home: Any, name: str) -> None:
+    """SQLite says which table is damaged, in bytes that Python cannot read."""
+    folder, truth = home(False)
+    data = (folder / "store.sqlite").read_bytes()
+    for old, new in ((f"CREATE TABLE {name}", f"CREATE TABLF {name}"), (f"{name}{name}", f"{name[:-1]}\xd4{name}")):
+        assert old.encode() in data
+        data = data.replace(old.encode(), new.encode("latin-1"))
+    (folder / "store.sqlite").write_bytes(data)
+    assert found(lambda: read_home(folder), truth)
+
+
 @TIMES
 def test_flipped_bits_in_a_file_of_events(tmp_path: Path, times: int) -> None:
     path = tmp_path / "events.jsonl"

@@ -682,6 +682,11 @@ def _clearly(store: SqlStore, saving: bool = False) -> Iterator[None]:
     """What the database says in its own words is said in ours, in one line."""
     try:
         yield
+    except UnicodeDecodeError as wrong:
+        if store.path is None:
+            raise
+        # SQLite names what is damaged, and Python cannot read the name.
+        raise StoreError(f"{store}: its tables are damaged; {REMEDY}") from wrong
     except DBAPIError as wrong:
         reason = str(wrong.orig).strip().splitlines()[0] if wrong.orig is not None else str(wrong)
         what = "the label was not saved" if saving else "the store cannot be used"
