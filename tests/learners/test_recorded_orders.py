@@ -66,8 +66,13 @@ def fingerprints(seed):
     return Pool(bits.astype(np.uint8), metric="jaccard"), kind == 0
 
 
-def cases(names=None):
+def cases():
     """Name of the case, then all that it takes."""
+    yield from letters_cases()
+    yield from made_up_cases()
+
+
+def letters_cases():
     for name in [*PAPER, *ONE_CLASS, *PAST]:
         for label in "AK":
             yield f"letters {label}, {name}", name, {}, lambda label=label: some_letters(label, 1500)
@@ -77,6 +82,9 @@ def cases(names=None):
     for name in ["passive", "offline", "explore-commit"]:
         for label in "HQ":
             yield f"all letters {label}, {name}", name, {}, lambda label=label: some_letters(label, 20_000)
+
+
+def made_up_cases():
     for name in [*PAPER, *ONE_CLASS, *PAST, "ens"]:
         for seed in (0, 1):
             yield f"clusters {seed}, {name}", name, {}, lambda seed=seed: _pooled(clusters(seed))

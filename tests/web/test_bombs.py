@@ -88,6 +88,13 @@ def same_text(length, rows):
     return arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(rows, np.int32)), texts)
 
 
+def directory_of(members):
+    """A zip file that is hardly more than a list of files."""
+    entry = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 3, 20, 0, 0, 0, 0, 33, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0) + b"a.png"
+    size, count = members * len(entry), min(members, 0xFFFF)
+    return entry * members + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, size, 0, 0)
+
+
 BOMBS = {
     "one text, again and again.parquet": lambda: table_of(id=np.arange(6600), text=same_text(1 << 20, 6600)),
     "short texts, again and again.parquet": lambda: table_of(text=same_text(60, 100_000_000)),
@@ -95,6 +102,8 @@ BOMBS = {
     "many columns.parquet": lambda: table_of(**{f"c{at}": [1, 2] for at in range(20_000)}),
     "zeros.zip": lambda: zipped(a_png=bytes(400 << 20)),
     "picture.zip": lambda: zipped(a_png=png(13_000), b_png=png(13_000)),
+    "millions of members.zip": lambda: directory_of(2_000_000),
+    "millions of members.npz": lambda: directory_of(2_000_000),
     "zeros.npz": lambda: zipped(X_npy=array_header((50 << 20, 1)) + bytes(400 << 20)),
     "shape.npz": lambda: zipped(X_npy=array_header((1 << 40, 3)) + bytes(99)),
     "shape.npy": lambda: array_header((1 << 40, 3)) + bytes(99),
@@ -210,6 +219,14 @@ def test_a_file_that_takes_too_much_memory_is_one_line(http):
     ):
         assert answer.status_code == 413, answer.text
         assert "MB of memory" in answer.json()["detail"]
+    assert http.post("/api/campaigns/mail/ask", json={}).status_code == 200
+
+
+def test_an_archive_with_millions_of_members_is_refused(http):
+    kept = send(http, "a.zip", directory_of(2_000_000)).json()["upload"]
+    started = time.monotonic()
+    answer = http.post("/api/restore", json={"upload": kept})
+    assert (answer.status_code, time.monotonic() - started < SECONDS) == (422, True)
     assert http.post("/api/campaigns/mail/ask", json={}).status_code == 200
 
 

@@ -123,6 +123,18 @@ def test_flipped_bits_in_sqlite(home: Any, part: str, times: int) -> None:
     assert caught > times / 20
 
 
+@pytest.mark.parametrize("name", ["campaigns", "events", "ready"])
+def test_the_name_of_a_table_that_is_no_text_any_more(home: Any, name: str) -> None:
+    """SQLite says which table is damaged, in bytes that Python cannot read."""
+    folder, truth = home(False)
+    data = (folder / "store.sqlite").read_bytes()
+    for old, new in ((f"CREATE TABLE {name}", f"CREATE TABLF {name}"), (f"{name}{name}", f"{name[:-1]}\xd4{name}")):
+        assert old.encode() in data
+        data = data.replace(old.encode(), new.encode("latin-1"))
+    (folder / "store.sqlite").write_bytes(data)
+    assert found(lambda: read_home(folder), truth)
+
+
 @TIMES
 def test_flipped_bits_in_a_file_of_events(tmp_path: Path, times: int) -> None:
     path = tmp_path / "events.jsonl"
@@ -204,6 +216,31 @@ def test_changed_labels_in_a_database(tmp_path: Path, request: pytest.FixtureReq
                         sa.text("UPDATE events SET body = :body WHERE seq = :seq"), {"seq": row.seq, "body": row.body}
                     )
         home.open("cars").close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("pool", "../victim"), ("pool", "pools/../../victim"), ("pool", "own/.."), ("pool", "absolute"), ("pool", None),
+     ("outside", "../victim/letter.txt"), ("outside", "outside/other.npz")],
+)  # fmt: skip
+def test_places_in_a_database_do_not_lead_out_of_the_home(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str, setting: str, value: str | None
+) -> None:
+    """Seals have no key: somebody who may write to the database alone has no business with the server's files."""
+    url = None if kind == "sqlite" else request.getfixturevalue("postgres")()
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "letter.txt").write_text("dear diary")
+    with Workspace(tmp_path / "home", url) as home:
+        fill(home, table(tmp_path / "cars.csv"))
+        about = home.store.about("cars") | {setting: str(victim) if value == "absolute" else value}
+        home.store.set_about("cars", about)
+        for use in (home.open, home.remove, home.pool_folder, lambda name: home.withdraw(name, ["car3"])):
+            with pytest.raises(StoreError, match="its settings cannot be") as wrong:
+                use("cars")
+            assert len(str(wrong.value).splitlines()) == 1
+    assert (victim / "letter.txt").read_text() == "dear diary"
 
 
 @TIMES

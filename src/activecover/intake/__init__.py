@@ -9,7 +9,7 @@ from activecover.intake._catalogue import (
     load_embedding,
     make_embedding,
 )
-from activecover.intake._claims import TooLarge, check_unpacked
+from activecover.intake._claims import TooLarge
 from activecover.intake._columns import ScaledColumns
 from activecover.intake._confined import Busy, ConfinedIntake, DiskFull, default_memory
 from activecover.intake._images import ImageFiles, is_picture, open_picture, picture_bytes
@@ -45,7 +45,6 @@ __all__ = [
     "TextEmbedding",
     "TfidfEmbedding",
     "TooLarge",
-    "check_unpacked",
     "choose_embedding",
     "comes_from_elsewhere",
     "default_memory",

@@ -16,7 +16,9 @@ from activecover.tables import npy_header
 MOST_COLUMNS = 1 << 14
 #: A line of text may be so long, and with it a cell.
 LONGEST_LINE = 1 << 24
-MOST_FILES = 1 << 20
+MOST_FILES = 1 << 18
+#: Bytes that the directory of a zip file has for each file in it: going through a longer one would take long itself.
+_ENTRY = 100
 #: A file may unpack to so many bytes, or to so many times its size; what is beyond was made to fill a memory.
 _SURELY_FINE, _MOST_PACKED = 1 << 28, 100
 _BLOCK = 1 << 20
@@ -44,6 +46,8 @@ def check_claims(path: Path) -> None:
 def check_unpacked(path: Path) -> None:
     """Refuse a small zip file that becomes a huge one."""
     try:
+        if (length := _directory_length(path)) > MOST_FILES * _ENTRY:
+            raise TooLarge(f"{path}: its directory has {length:,} bytes: {MOST_FILES:,} files at most are read")
         with zipfile.ZipFile(path) as packed:
             parts = packed.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as wrong:
@@ -51,6 +55,29 @@ def check_unpacked(path: Path) -> None:
     if len(parts) > MOST_FILES:
         raise TooLarge(f"{path}: {len(parts):,} files in it: {MOST_FILES:,} at most are read")
     _compare(path, sum(part.file_size for part in parts))
+
+
+def _directory_length(path: Path) -> int:
+    """How long a zip file says that its directory is, in the one or the other of the two places for that."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _END_SEARCHED))
+        tail = file.read()
+    end = tail.rfind(b"PK\5\6")
+    if end < 0 or end + 22 > len(tail):
+        return 0  # none at all, as the library will say
+    short = int.from_bytes(tail[end + 12 : end + 16], "little")
+    large = tail[max(0, end - 76) : max(0, end - 20)]
+    if large[:4] != b"PK\6\6":
+        return short
+    long = int.from_bytes(large[40:48], "little")
+    return long if short == _ELSEWHERE else max(short, long)
+
+
+#: What stands for a length that is too large for its place.
+_ELSEWHERE = 0xFFFFFFFF
+#: A comment of 64 kB may stand behind the end, and the end of a large directory before it.
+_END_SEARCHED = (1 << 16) + 22 + 76
 
 
 def _compare(path: Path, size: int) -> None:

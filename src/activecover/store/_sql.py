@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ class SqlStore:
     ----------
     url : str or path
         The file of an SQLite database (made where it is not there), or ``postgresql://…``.
+    sound : callable, optional
+        Whether what was kept with a campaign's name can be; what cannot is never handed out.
 
     Examples
     --------
@@ -63,8 +65,9 @@ class SqlStore:
     >>> store.close(); folder.cleanup()
     """
 
-    def __init__(self, url: str | Path) -> None:
+    def __init__(self, url: str | Path, sound: Callable[[str, Mapping[str, Any]], bool] | None = None) -> None:
         self.url = str(url)
+        self._sound = sound
         self.path = None if "://" in self.url else Path(self.url)
         self.anchor = None if self.path is None else Anchor(self.path)
         #: Begins a transaction that sees everything as of one moment.
@@ -129,6 +132,8 @@ class SqlStore:
         """What was kept with a campaign's name."""
         row = self._row(name)
         answer: dict[str, Any] = json.loads(row.about)
+        if self._sound is not None and not self._sound(name, answer):
+            raise StoreError(f"{self} ({name}): its settings cannot be: somebody changed them; {REMEDY}")
         return answer
 
     def set_about(self, name: str, about: Mapping[str, Any]) -> None:
@@ -677,6 +682,11 @@ def _clearly(store: SqlStore, saving: bool = False) -> Iterator[None]:
     """What the database says in its own words is said in ours, in one line."""
     try:
         yield
+    except UnicodeDecodeError as wrong:
+        if store.path is None:
+            raise
+        # SQLite names what is damaged, and Python cannot read the name.
+        raise StoreError(f"{store}: its tables are damaged; {REMEDY}") from wrong
     except DBAPIError as wrong:
         reason = str(wrong.orig).strip().splitlines()[0] if wrong.orig is not None else str(wrong)
         what = "the label was not saved" if saving else "the store cannot be used"

@@ -13,7 +13,7 @@ from typing import Any
 from activecover.campaign import UNDO_WINDOW, Campaign, Item
 from activecover.errors import InputError, StoreError
 from activecover.files import WorkFolder, open_private
-from activecover.intake import Busy, ConfinedIntake, DiskFull, TooLarge, check_unpacked, comes_from_elsewhere
+from activecover.intake import Busy, ConfinedIntake, DiskFull, TooLarge, comes_from_elsewhere
 from activecover.web._map import PoolMap, Way
 from activecover.web._problems import DISK_FULL, Problem, missing
 from activecover.web._promises import Promises
@@ -242,9 +242,6 @@ class Desk:
         if not _UPLOAD.fullmatch(upload) or not path.is_file():
             raise missing("there is no such upload: send the file again")
         self._uploads.used(path)
-        if path.suffix == ".zip":
-            with calling(path):
-                check_unpacked(path)
         return path
 
     def drop_upload(self, upload: str) -> None:

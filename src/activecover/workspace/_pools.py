@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from activecover.errors import StoreError
 from activecover.files import locked, private_folder, sync_folder
 from activecover.pool import PoolFolder
 
 POOLS, OWN = "pools", "own"
+_PLACE = re.compile(rf"(?:{POOLS}|{OWN})/(?!\.)[^/\\\0]+")
 
 
 def pool_key(folder: PoolFolder) -> str:
@@ -27,6 +30,20 @@ def pool_key(folder: PoolFolder) -> str:
     for name, data in sorted(folder.embedding_files().items()):
         digest.update(json.dumps([name, hashlib.blake2b(data).hexdigest()]).encode())
     return digest.hexdigest()
+
+
+def are_inside(name: str, about: Mapping[str, Any]) -> bool:
+    """Whether the places that a campaign's settings name are those of a home.
+
+    Who can write to the database alone shall not have folders read or removed elsewhere.
+
+    Examples
+    --------
+    >>> are_inside("a", {"pool": "pools/0123", "outside": None}), are_inside("a", {"pool": "pools/../../elsewhere"})
+    (True, False)
+    """
+    pool, outside = about.get("pool"), about.get("outside")
+    return isinstance(pool, str) and bool(_PLACE.fullmatch(pool)) and outside in (None, f"outside/{name}.npz")
 
 
 @contextmanager

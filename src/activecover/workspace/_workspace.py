@@ -21,7 +21,7 @@ from activecover.pool import Duplicates, Pool, PoolFolder
 from activecover.stopping import ControlQuantile, Rule, parse_guarantee
 from activecover.workspace._outside import joined, load_outside, save_outside
 from activecover.workspace._people import People
-from activecover.workspace._pools import arranging, place_pool
+from activecover.workspace._pools import are_inside, arranging, place_pool
 from activecover.workspace._restoring import take_back
 from activecover.workspace._withdrawing import Withdrawal, have_alone, withdraw
 
@@ -102,7 +102,7 @@ class Workspace:
         if self._store is None:
             from activecover.store import SqlStore
 
-            self._store = SqlStore(self.url)
+            self._store = SqlStore(self.url, are_inside)
         return self._store
 
     def names(self) -> list[str]:
