@@ -60,4 +60,4 @@ def _some(table: Table, rows: npt.NDArray[np.int64]) -> Table:
 
 def _numbers(embedding: Embedding, table: Table) -> npt.NDArray[np.float64]:
     vectors = embedding.transform(table)
-    return np.asarray(vectors.toarray() if sparse.issparse(vectors) else vectors, np.float64)
+    return np.asarray(sparse.csr_matrix(vectors).toarray() if sparse.issparse(vectors) else vectors, np.float64)
