@@ -72,6 +72,7 @@ TO_DO = {
     "pool",
     "store",
     "strict",
+    "tables",
     "trace.py",
     "web",
     "workspace",

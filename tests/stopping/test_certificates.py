@@ -56,7 +56,7 @@ def test_too_few_positives_for_a_control_sample() -> None:
     plan = plan_certificate(0.95, 0.95, rows=20_000, prevalence=0.001)
     qbcb = next(cost for cost in plan.costs if cost.rule == "qbcb")
     assert qbcb.labels is None
-    assert "needs 59 control positives, and 20 are expected" in qbcb.detail
+    assert "needs 59 control positives, but only 20 are expected" in qbcb.detail
     assert "hardly cheaper" in " ".join(plan.sentences())
 
 

@@ -176,7 +176,7 @@ def test_head_forgets_the_future() -> None:
         ({"outcome": [1, 2]}, "outcomes are"),
         ({"outcome": [1, 0, 1, 0]}, "4 rows asked in a pool of 3"),
         ({"outcome": [1], "probability": [1.5]}, "outside 0 to 1"),
-        ({"outcome": [1], "size": [0]}, "at least one member"),
+        ({"outcome": [1], "size": [0]}, "has no member"),
         ({"outcome": [1, 0], "distance": [1.0]}, "1 values of distance for 2 asks"),
     ],
 )
