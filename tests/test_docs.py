@@ -10,8 +10,9 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-#: These need a cluster or a server; tests/frontier/test_ray.py and tests/web run what they show.
-ELSEWHERE = {"scale.md", "serve.md"}
+#: These need a cluster, a server or files of their own; tests/frontier/test_ray.py, tests/web and tests/test_extend.py
+#: run what they show.
+ELSEWHERE = {"extend.md", "scale.md", "serve.md"}
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if page.name not in ELSEWHERE and BLOCK.search(page.read_text())]
 
 

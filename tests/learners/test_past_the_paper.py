@@ -25,7 +25,7 @@ from activecover.learners import (
     SpreadPosterior,
 )
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.testing import check_learner
 
 SEEDS = st.integers(0, 10**6)
@@ -274,7 +274,7 @@ def test_linear_finds_a_half_space():
     random = np.random.default_rng(5)
     points = random.normal(size=(400, 5))
     truth = points @ [1, -1, 0.5, 0, 0] > 1.2
-    trace = cover(Pool(points), truth, Linear(explore=60), batch=5)
+    trace = simulate_one(Pool(points), truth, Linear(explore=60), batch=5)
     assert trace.found == truth.sum()
     assert len(trace.rows) < 60 + 2.5 * truth.sum()
 
@@ -322,7 +322,7 @@ def test_sparse_pools_and_pools_of_bits(rule):
     bits[:, 39] = 1
     truth = np.arange(90) < 20
     for pool in (Pool(sparse.csr_array(bits.astype(float)), metric="cosine"), Pool(bits, metric="jaccard")):
-        trace = cover(pool, truth, rule(explore=15), batch=3)
+        trace = simulate_one(pool, truth, rule(explore=15), batch=3)
         assert trace.found == 20
         assert len(trace.rows) < 90
 

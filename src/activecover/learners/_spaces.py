@@ -68,8 +68,8 @@ def whitened(pool: Pool) -> WhitenedSpace:
     Examples
     --------
     >>> space = whitened(Pool([[-2.0, -300.0], [-2.0, 300.0], [2.0, -300.0], [2.0, 300.0]]))
-    >>> abs(space.pool.vectors + space.pool.origin).round(2).tolist()[0]
-    [0.71, 0.71]
+    >>> abs(space.pool.vectors + space.pool.origin)[0].astype(float).round(2)
+    array([0.71, 0.71])
     """
     if pool.kind != "dense":
         raise InputError(f"only dense pools can be whitened, and this one is {pool.kind!r}")

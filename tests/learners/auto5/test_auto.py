@@ -14,7 +14,7 @@ from activecover.learners._auto5 import _survey as survey
 from activecover.learners._auto5._ground import balanced_ground
 from activecover.learners._auto5._rocchio import Rocchio
 from activecover.pool import Pool
-from activecover.simulate import cover
+from activecover.simulate import simulate_one
 from activecover.testing import check_learner
 
 SEEDS = st.integers(0, 10**6)
@@ -155,7 +155,7 @@ def test_auto_thinks_ahead(clumps, positives_only):
 
 def test_auto_finds_all_and_keeps_a_share_for_chance(clumps):
     points, truth = clumps
-    trace = cover(Pool(points), truth, Auto(explore=20), batch=10)
+    trace = simulate_one(Pool(points), truth, Auto(explore=20), batch=10)
     assert trace.found == truth.sum()
     learner = Auto(explore=0).begin(Pool(points))
     learner.tell(Labels.of([0], [int(np.flatnonzero(truth)[0])], [True], True))
