@@ -156,7 +156,7 @@ def opener(
         arrays = dict(np.load(folder / "logs" / f"{case.name}.npz"))
         plan = next(plan for plan in PLANS if plan.name == case.name)
         outside = OUTSIDE if "outside" in plan.settings else None
-        yield lambda: Campaign(pool_of(arrays, case.said["metric"]), log=log, outside=outside, clock=clock)
+        yield lambda: Campaign(pool_of(arrays, case.said["metric"]), log=log, external_positives=outside, clock=clock)
     elif case.kind == "archives":
         with Home(tmp_path / "home") as home:
             assert restore(home, folder / "archives" / f"{case.name}.zip") == case.name
@@ -210,7 +210,7 @@ def check_what_it_says(case: Case, campaign: Campaign) -> None:
     assert signed_labels(campaign) == said["labels"]
     assert {item.id: opinions for item, opinions in campaign.conflicts()} == said.get("conflicts", {})
     forgotten = said.get("forgotten", "").split()
-    assert campaign.forgotten() == forgotten
+    assert campaign.forgetting().forgotten == forgotten
     assert campaign.pool.withdrawn[campaign.pool.rows(forgotten)].all()
     events = events_of(campaign)
     assert (len(events), digest(events)) == (said["events"], said["history"])

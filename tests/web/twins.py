@@ -56,7 +56,7 @@ class PoolOrder(Learner):
 
     def _rank(self, k: int, free: Any) -> Any:
         sample = SAMPLES.get(self.seed_, frozenset())
-        asked = CAMPAIGNS[self.seed_]._ledger.asks if self.seed_ in CAMPAIGNS else {}
+        asked = CAMPAIGNS[self.seed_].journal.ledger.asks if self.seed_ in CAMPAIGNS else {}
         names = ((row, self.pool_.id(row)) for row in free.all().tolist())
         mine = [row for row, name in names if name not in sample or (name in asked and asked[name].state != "open")]
         return ranked(mine[:k])
