@@ -179,7 +179,8 @@ def test_known_positives_inside_and_outside_need_no_exploration():
     campaign = Campaign(pool, "explore-commit", explore=0, known=["3"], external_positives=[[8.6]])
     items = campaign.ask(3)
     assert [item.id for item in items] == ["9", "8", "2"]
-    assert items[0].nearest == "known positive 1 from outside"
+    assert items[0].nearest == 1
+    assert items[0].reason.startswith("nearest to known positive 1 from outside")
     assert items[2].reason == "nearest to 3 (distance 1)"
     assert items[2].content == {"text": "c"}
     assert campaign.status().known == 1

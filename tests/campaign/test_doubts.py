@@ -105,6 +105,8 @@ def test_bits_and_outside_positives():
     random = np.random.default_rng(4)
     bits = random.random((60, 64)) < 0.5
     bits[:12] = bits[0] ^ (random.random((12, 64)) < 0.05)
-    campaign = Campaign(Pool(bits, metric="jaccard"), explore=0, external_positives=bits[:1] ^ (random.random((1, 64)) < 0.05))
+    campaign = Campaign(
+        Pool(bits, metric="jaccard"), explore=0, external_positives=bits[:1] ^ (random.random((1, 64)) < 0.05)
+    )
     campaign.tell([str(row) for row in (*range(12), 40)], [True] * 13)
     assert names(campaign) == ["40"]

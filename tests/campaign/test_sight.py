@@ -98,7 +98,13 @@ def test_everything_is_seen_of_a_campaign_without_control_rows() -> None:
 
 def test_in_a_blind_campaign_that_forgets_no_negative_looks_unlike_another() -> None:
     campaign = Campaign(
-        make_pool(), "explore-commit", seed=2, explore=0, known=["i5"], forget_negatives=True, certify=ControlQuantile(0.9, 0.9)
+        make_pool(),
+        "explore-commit",
+        seed=2,
+        explore=0,
+        known=["i5"],
+        forget_negatives=True,
+        certify=ControlQuantile(0.9, 0.9),
     )
     asked = []
     for _ in range(40):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from activecover.campaign._items import Item, Status
 from activecover.campaign._journal import Journal, Written
 from activecover.campaign._leases import Leases
 from activecover.campaign._mixer import Mixer
-from activecover.campaign._opening import build_of, check_same, create, encode_outside
+from activecover.campaign._opening import build_of, check_same, create, encode_outside, naming
 from activecover.campaign._proposals import Proposals
 from activecover.campaign._reports import Reports
 from activecover.campaign._settings import Settings
@@ -29,8 +29,8 @@ from activecover.campaign._sight import Sight
 from activecover.campaign._snapshot import Snapshot
 from activecover.campaign._sources import Sources
 from activecover.campaign._suspects import Suspects, Suspicion
-from activecover.errors import ActiveCoverError, InputError
-from activecover.learners import LEARNERS, Learner, ThinkAhead, check_sample, make_learner
+from activecover.errors import InputError
+from activecover.learners import Learner, ThinkAhead, check_sample
 from activecover.pool import Duplicates, Pool
 from activecover.stopping import Assessment, MissedComponent, Record, Rule
 from activecover.store import EventLog, Line, events, open_log
@@ -139,7 +139,7 @@ class Campaign:
         self.log = open_log(log)
         self.journal = Journal(pool, self.log, clock)
         try:
-            with _naming(self.log):
+            with naming(self.log):
                 self._open(given, known)
         except BaseException:
             if hasattr(self, "proposals"):
@@ -222,12 +222,6 @@ class Campaign:
 
         Inside :meth:`together` or :meth:`once` it does not wait for the process that runs the learner, if that is
         another one: then nothing is returned, and :meth:`ask` has to follow.
-
-        Examples
-        --------
-        >>> campaign = Campaign(Pool([[0.0], [9.0], [1.0]]), explore=0, known=["0"])
-        >>> [item.id for item in campaign.answer("2", True)]
-        ['1']
         """
         with self.journal.turn():
             self.tell(id, label, by)
@@ -332,15 +326,7 @@ class Campaign:
         return self.journal.once(request)
 
     def together(self) -> AbstractContextManager[None]:
-        """A time in which nobody else writes: what is read in it still holds when something is written.
-
-        Examples
-        --------
-        >>> campaign = Campaign(Pool([[0.0], [1.0]]))
-        >>> with campaign.together():
-        ...     if not campaign.labels():
-        ...         campaign.tell("0", True)
-        """
+        """A time in which nobody else writes: what is read in it still holds when something is written."""
         return self.journal.turn()
 
     def change_learner(self, learner: str, **parameters: Any) -> None:
@@ -353,15 +339,7 @@ class Campaign:
         >>> campaign.learner_name, campaign.history()[-1]["params"]
         ('knn-posterior@1', {'n_neighbors': 3})
         """
-        entry = LEARNERS[learner]
-        if self.forgets_negatives and entry.negatives != "none":
-            raise InputError(f"{learner} learns from negatives, which this campaign forgets: choose explore-commit")
-        changed = events.LearnerChanged(learner=entry.versioned, params=parameters or None)
-        explore = self.settings.explore if self.settings.explore is not None else 0
-        self.proposals.try_learner(make_learner(entry.versioned, explore=explore, **parameters))
-        with self.journal.turn():
-            self.journal.write([changed])
-            self.proposals.discard_ready()
+        self.proposals.change_learner(learner, parameters)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -520,12 +498,3 @@ class Campaign:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-@contextmanager
-def _naming(log: EventLog) -> Iterator[None]:
-    """Prefix errors with the log's name."""
-    try:
-        yield
-    except ActiveCoverError as wrong:
-        raise type(wrong)(f"{log}: {wrong}") from wrong

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from activecover.campaign._grouping import grouping_of
 from activecover.campaign._journal import NOT_KEPT, Journal, marks_of
 from activecover.campaign._settings import Settings
-from activecover.errors import InputError, StoreError
+from activecover.errors import ActiveCoverError, InputError, StoreError
 from activecover.learners import Learner, make_learner
 from activecover.pool import Duplicates, Pool, StoredPool, Vectors
-from activecover.store import Event, Ledger, events
+from activecover.store import Event, EventLog, Ledger, events
 
 
-def create(
-    journal: Journal, settings: Settings, known: Sequence[str], outside: Vectors | None
-) -> list[Event]:
+def create(journal: Journal, settings: Settings, known: Sequence[str], outside: Vectors | None) -> list[Event]:
     """The first events of a campaign, which the ledger of the journal already holds."""
     pool = journal.pool
     marks = marks_of(pool, forgets=bool(settings.forget_negatives))
@@ -52,9 +51,7 @@ def check_same(journal: Journal, given: Settings, known: Sequence[str], outside:
 def build_of(journal: Journal, settings: Settings, own: Learner | None) -> Callable[[], Learner]:
     """What builds the learner that the log names; a learner of the user's own has to be given."""
     if own is None and "(" in journal.ledger.learner:
-        raise InputError(
-            f"the label log was made with a learner of your own: give it again ({journal.ledger.learner})"
-        )
+        raise InputError(f"the label log was made with a learner of your own: give it again ({journal.ledger.learner})")
 
     def build() -> Learner:
         ledger = journal.ledger
@@ -107,3 +104,12 @@ def _check_pool(pool: Pool, created: events.Created) -> None:
 
 def _mark(pool: Pool, outside: Vectors | None) -> str | None:
     return None if outside is None else pool.digest(outside)
+
+
+@contextmanager
+def naming(log: EventLog) -> Iterator[None]:
+    """Prefix errors with the log's name."""
+    try:
+        yield
+    except ActiveCoverError as wrong:
+        raise type(wrong)(f"{log}: {wrong}") from wrong

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from activecover.campaign._items import Why
 from activecover.campaign._journal import Journal
 from activecover.errors import InputError, StoreError
 from activecover.frontier import NO_KEY
-from activecover.learners import Exploration, Learner, Proposal, ThinkAhead
+from activecover.learners import LEARNERS, Exploration, Learner, Proposal, ThinkAhead, make_learner
 from activecover.pool import Vectors
-from activecover.store import Ask, Ready
+from activecover.store import Ask, Ready, events
 
 #: Seconds between two looks at what other processes want, if nothing says that something was written.
 _LOOK = 10.0
@@ -45,7 +45,7 @@ class Proposals:
 
     Contract: the learner is never built before :meth:`own` is called, and it is a fold over the ledger: it can be
     dropped and built again at any time. At most one process per campaign runs it; the others take what that process
-    has laid out for them. Nothing here writes events.
+    has laid out for them. Only :meth:`change_learner` writes.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ class Proposals:
         self._build, self._seed, self._explore = build, seed, explore
         self._outside, self._think_ahead = outside, think_ahead
         self._brain: Brain | None = None
-        #: The learner by name, and how often the ledger had been rebuilt, when the learner was last up to date.
-        self._running: tuple[str, int] = ("", 0)
+        #: The event that chose the learner, and how often the ledger had been rebuilt, when it was last up to date.
+        self._running = (-1, 0)
         self._server: threading.Thread | None = None
         self._closing = threading.Event()
         self._why: dict[str, Why] = {}
@@ -103,7 +103,8 @@ class Proposals:
         if not self._journal.log.try_brain():
             return None
         ledger = self._journal.ledger
-        if self._brain is not None and self._running[0] != ledger.learner:
+        choice = -1 if ledger.learner_changed is None else ledger.learner_changed.seq
+        if self._brain is not None and self._running[0] != choice:
             self._brain.close()
             self._brain = None
         changed = self._journal.take_changed()
@@ -114,12 +115,21 @@ class Proposals:
             self._brain.follow_all(ledger)
         else:
             self._brain.follow(ledger, changed)
-        self._running = ledger.learner, self._journal.rebuilt
+        self._running = choice, self._journal.rebuilt
         return self._brain
 
-    def try_learner(self, learner: Learner) -> None:
-        """Refuse a learner that cannot work on this pool."""
-        learner.begin(self._journal.pool, seed=self._seed, outside=self._outside)
+    def change_learner(self, name: str, parameters: Mapping[str, Any]) -> None:
+        """Write that another learner proposes from now on, once it was found to work on this pool."""
+        entry, journal = LEARNERS[name], self._journal
+        if journal.ledger.forgets and entry.negatives != "none":
+            raise InputError(f"{name} learns from negatives, which this campaign forgets: choose explore-commit")
+        learner = make_learner(entry.versioned, explore=self._explore, **parameters)
+        learner.begin(journal.pool, seed=self._seed, outside=self._outside)
+        with journal.turn():
+            journal.write([events.LearnerChanged(learner=entry.versioned, params=dict(parameters) or None)])
+            if journal.log.shared:
+                # What was laid out for other processes is the earlier learner's.
+                journal.shared_log.put_ready([])
 
     def next(self, k: int, avoid: Collection[str] = ()) -> list[Draw] | None:
         """The learner's next ``k`` rows; None if another process runs it and has nothing ready."""
@@ -179,9 +189,9 @@ class Proposals:
         It is read from the ledger: no learner is built for it.
         """
         ledger, pool = self._journal.ledger, self._journal.pool
-        if not self._journal.known and self._outside is None:
-            if not any(not ask.hidden for ask in ledger.with_state("positive")):
-                return True
+        positives = [*self._journal.known, *(ask.id for ask in ledger.with_state("positive") if not ask.hidden)]
+        if self._outside is None and bool(pool.withdrawn[pool.rows(positives)].all()):
+            return True
         size = self._explore if isinstance(self._explore, int) else len(self._explore)
         if not size:
             return False
@@ -210,11 +220,6 @@ class Proposals:
             brain = self._brain if ledger.active() == 1 and ledger.overlap == 1 else None
         return {} if brain is None else brain.thought(name)
 
-    def discard_ready(self) -> None:
-        """Drop what was laid out for other processes."""
-        if self._journal.log.shared:
-            self._journal.shared_log.put_ready([])
-
     # -- for other processes -------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -238,7 +243,9 @@ class Proposals:
             learner = self._build().begin(self._journal.pool, seed=self._seed, outside=self._outside)
         except InputError as wrong:
             if "is not here" in str(wrong) or "unknown learner" in str(wrong):
-                raise InputError(f"{wrong}; to go on with another one, use change_learner (activecover learner)") from wrong
+                raise InputError(
+                    f"{wrong}; to go on with another one, use change_learner (activecover learner)"
+                ) from wrong
             raise
         return Brain(self._journal.pool, learner, self._journal.known, think_ahead=self._think_ahead)
 

@@ -152,7 +152,9 @@ class Sight:
         with self._lock, self.campaign.journal.lock:
             ledger = self.ledger
             said = [ask.opinions[who] for ask in ledger.asks.values() if who in ask.opinions]
-            skipped, unsure = (sum(ask.by == who for ask in ledger.with_state(state)) for state in ("skipped", "unsure"))
+            skipped, unsure = (
+                sum(ask.by == who for ask in ledger.with_state(state)) for state in ("skipped", "unsure")
+            )
             declined = sum(who in ask.declined and who not in ask.opinions for ask in ledger.asks.values())
             leased = sum(ask.by == who for ask in ledger.with_state("leased"))
             leased += sum(who in ask.also for ask in ledger.with_state("waiting", "conflict"))

@@ -67,10 +67,7 @@ class Sources:
             passed = [one for one in proposed if self._is_control(one.id)]
             first = self._journal.ledger.next_number
             self._journal.write(
-                [
-                    events.Reached(number=first + place, id=one.id, source=one.source)
-                    for place, one in enumerate(passed)
-                ]
+                [events.Reached(number=first + place, id=one.id, source=one.source) for place, one in enumerate(passed)]
             )
             found += [one for one in proposed if one not in passed]
             if not passed:

@@ -82,7 +82,9 @@ class Suspects:
         if not positives or len(positives) + certain < 2 or self._journal.pool.kind not in ("dense", "sparse", "bits"):
             return {}
         # Which negatives the learner asked for would tell the control rows.
-        negatives = [ask for ask in self._journal.ledger.with_state("negative") if ask.source == "learner" and not blind]
+        negatives = [
+            ask for ask in self._journal.ledger.with_state("negative") if ask.source == "learner" and not blind
+        ]
         names = [ask.id for ask in (*positives, *known, *self._rows.not_erased(negatives))]
         part = self._journal.pool.part(self._journal.pool.rows(names), also=self._outside)
         count = len(positives)

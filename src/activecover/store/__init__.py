@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from activecover.store import _events as events
 from activecover.store._chain import START, first_break, head_of, heads
-from activecover.store._groups import Groups
 from activecover.store._events import FORMAT, JSON, Event, Line, line_of, read_event
+from activecover.store._groups import Groups
 from activecover.store._ledger import Ask, Ledger, State
 from activecover.store._log import EventLog, JsonlLog, MemoryLog, events_of, lines_of, open_log
 from activecover.store._names import check_name
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT",
+    "JSON",
     "START",
     "Ask",
     "Event",
     "EventLog",
     "Groups",
-    "JSON",
     "JsonlLog",
     "Ledger",
     "Line",

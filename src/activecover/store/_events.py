@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from activecover.errors import LARGEST_COUNT, StoreError
 
 #: What JSON can hold.
-JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 #: An event as a log stores it. Its position is ``seq``, its kind ``event``.
 Line: TypeAlias = "dict[str, JSON]"
 #: The parameters of a rule or a learner, as its own room writes them.

@@ -401,5 +401,3 @@ class SqlLog(SharedLog):
             if self._brain_lock is self._connection:
                 self._brain_lock = None
             self._connection = None
-
-

@@ -239,7 +239,9 @@ def sent_file(desk: Desk, write: Callable[[Path], Any], filename: str, kind: str
 def finite(assessment: Assessment) -> dict[str, Any]:
     """An assessment as JSON can hold it."""
     plain = {key: list(value) if isinstance(value, tuple) else value for key, value in assessment.as_dict().items()}
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in plain.items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in plain.items()
+    }
 
 
 def _progress(shown: Snapshot, *, withheld: bool) -> dict[str, Any]:
