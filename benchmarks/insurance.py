@@ -39,7 +39,7 @@ def make_pool() -> Pool:
 
 def labels_until_hit(pool: Pool, seed: int, share: float | None) -> int:
     """Of a campaign in which only the first component is known."""
-    campaign = Campaign(pool, "explore-commit", explore=0, known=["0"], seed=seed, insure=share)
+    campaign = Campaign(pool, "explore-commit", explore=0, known=["0"], seed=seed, random_share=share)
     count = 0
     while True:
         (item,) = campaign.ask()

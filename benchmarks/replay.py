@@ -18,7 +18,7 @@ import numpy as np
 
 from _page import write_parts
 from activecover.stopping import Record, replay
-from activecover.store import Event, Ledger
+from activecover.store import Ledger
 from activecover.testing import RANKINGS
 from activecover.trace import Trace
 
@@ -39,7 +39,7 @@ def simulated(rows: int) -> Callable[[], object]:
 
 def live(rows: int) -> Callable[[], object]:
     """Half of the asks are control rows, as a certified campaign has them."""
-    events: list[Event] = []
+    events: list[dict[str, object]] = []
     for row, positive in enumerate(truth_of(rows).tolist()):
         control = row % 2 == 0
         asked = {

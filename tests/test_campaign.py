@@ -120,7 +120,7 @@ def test_undo_is_as_if_never_told_and_shows_the_item_again():
     assert campaign.undo() == [item.id]
     assert item.id in [each.id for each in campaign.ask(5)]
     assert campaign.status().labelled == never.status().labelled
-    assert campaign.learner.propose(10, campaign._held()).rows.tolist()[:5]
+    assert campaign.learner.propose(10, campaign._rows.held()).rows.tolist()[:5]
     campaign.tell(item.id, False)
     never.tell(item.id, False)
     campaign.release()
@@ -134,7 +134,7 @@ def test_skipped_and_unsure_items_come_back_when_nothing_else_is_left():
     campaign = Campaign(pool, explore=3)
     skipped, unsure = (item.id for item in campaign.ask(2))
     campaign.skip(skipped)
-    campaign.unsure(unsure)
+    campaign.mark_unsure(unsure)
     assert campaign.status().skipped == campaign.status().unsure == 1
     asked = drive(campaign, positive, 1, most=8)
     assert skipped not in asked
@@ -176,10 +176,11 @@ def test_k_larger_than_the_pool_gives_all_of_it():
 
 def test_known_positives_inside_and_outside_need_no_exploration():
     pool = Pool(np.arange(10.0)[:, None], contents={"text": list("abcdefghij")})
-    campaign = Campaign(pool, "explore-commit", explore=0, known=["3"], outside=[[8.6]])
+    campaign = Campaign(pool, "explore-commit", explore=0, known=["3"], external_positives=[[8.6]])
     items = campaign.ask(3)
     assert [item.id for item in items] == ["9", "8", "2"]
-    assert items[0].nearest == "known positive 1 from outside"
+    assert items[0].nearest == 1
+    assert items[0].reason.startswith("nearest to known positive 1 from outside")
     assert items[2].reason == "nearest to 3 (distance 1)"
     assert items[2].content == {"text": "c"}
     assert campaign.status().known == 1
@@ -306,22 +307,22 @@ def test_a_file_is_taken_up_where_it_ended(tmp_path):
 def test_another_pool_or_other_settings_are_refused(tmp_path):
     pool, _ = scene()
     path = tmp_path / "log.jsonl"
-    Campaign(pool, "explore-commit", log=path, outside=np.ones((1, 3))).close()
+    Campaign(pool, "explore-commit", log=path, external_positives=np.ones((1, 3))).close()
     others = {
-        "vectors differ": {"pool": Pool(pool.vectors + 1, ids=pool.ids), "outside": np.ones((1, 3))},
-        "ids differ": {"pool": Pool(pool.vectors), "outside": np.ones((1, 3))},
-        "60 rows, this one has 5": {"pool": scene(5)[0], "outside": np.ones((1, 3))},
+        "vectors differ": {"pool": Pool(pool.vectors + 1, ids=pool.ids), "external_positives": np.ones((1, 3))},
+        "ids differ": {"pool": Pool(pool.vectors), "external_positives": np.ones((1, 3))},
+        "60 rows, this one has 5": {"pool": scene(5)[0], "external_positives": np.ones((1, 3))},
         "from outside": {"pool": pool},
-        "seed 0, not 9": {"pool": pool, "outside": np.ones((1, 3)), "seed": 9},
-        "not 'offline@1'": {"pool": pool, "outside": np.ones((1, 3)), "learner": "offline"},
-        "other known positives": {"pool": pool, "outside": np.ones((1, 3)), "known": ["item 3"]},
+        "seed 0, not 9": {"pool": pool, "external_positives": np.ones((1, 3)), "seed": 9},
+        "not 'offline@1'": {"pool": pool, "external_positives": np.ones((1, 3)), "learner": "offline"},
+        "other known positives": {"pool": pool, "external_positives": np.ones((1, 3)), "known": ["item 3"]},
     }
     before = path.read_bytes()
     for message, changed in others.items():
         with pytest.raises(InputError, match=message):
             Campaign(**{"log": path, **changed})
     assert path.read_bytes() == before
-    Campaign(pool, log=path, outside=np.ones((1, 3)), seed=0, learner="EC").close()
+    Campaign(pool, log=path, external_positives=np.ones((1, 3)), seed=0, learner="EC").close()
 
 
 def test_a_learner_of_ones_own_must_be_given_again(tmp_path):
@@ -452,9 +453,9 @@ class CampaignMachine(RuleBasedStateMachine):
         self.decisions.remove(name)
         self.answers.pop(name, None)
         self.aside.discard(name)
-        by = self.campaign._ledger.asks[name].by
+        by = self.campaign.journal.ledger.asks[name].by
         self.leased[by].append(name)
-        self.leased[by].sort(key=lambda n: self.campaign._ledger.asks[n].number)
+        self.leased[by].sort(key=lambda n: self.campaign.journal.ledger.asks[n].number)
 
     @rule()
     def reopen(self):
@@ -467,7 +468,7 @@ class CampaignMachine(RuleBasedStateMachine):
         assert status.leased == len(self.leased["ann"]) + len(self.leased["bob"])
         assert status.skipped + status.unsure == len(self.aside)
         replayed = Campaign(self.pool, log=self.log)
-        held = self.campaign._held()
+        held = self.campaign._rows.held()
         assert replayed.learner.propose(5, held).rows.tolist() == self.campaign.learner.propose(5, held).rows.tolist()
 
 

@@ -178,7 +178,7 @@ def _check_replay(url, name, events, rows):
         Campaign(scene(rows)[0], log=store.open(name)) as campaign,
         Campaign(scene(rows)[0], log=copy) as replay,
     ):
-        held = replay._held()
+        held = replay._rows.held()
         with contextlib.suppress(StoreError):  # someone else runs the learner
             assert campaign.learner.propose(5, held).rows.tolist() == replay.learner.propose(5, held).rows.tolist()
         assert campaign.labels() == replay.labels()

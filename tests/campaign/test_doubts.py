@@ -23,7 +23,7 @@ def run(campaign, truth, labels, mistakes=()):
 
 
 def names(campaign):
-    return [doubt.item.id for doubt in campaign.suspicious()]
+    return [doubt.item.id for doubt in campaign.suspects()]
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
@@ -36,7 +36,7 @@ def test_a_mistake_is_found_and_the_cluster_is_not_doubted(kind):
     campaign.tell("300", True)
     assert names(campaign) == ["300"]
     assert campaign.status().suspicious == 1
-    assert "far from all other positives" in campaign.suspicious()[0].reason
+    assert "far from all other positives" in campaign.suspects()[0].reason
     campaign.confirm("300", by="eve")
     assert names(campaign) == []
     assert campaign.status().suspicious == 0
@@ -49,13 +49,13 @@ def test_a_flood_of_negatives_makes_a_yes_suspicious():
     campaign.tell("300", True)
     run(campaign, np.zeros(len(truth)), 0)
     asked = 0
-    while not campaign.suspicious():
+    while not campaign.suspects():
         (item,) = campaign.ask()
         campaign.tell(item.id, bool(truth[int(item.id)]) and campaign.status().positives < 5)
         asked += 1
         assert asked < 300
     assert names(campaign) == ["300"]
-    assert "negative" in campaign.suspicious()[0].reason
+    assert "negative" in campaign.suspects()[0].reason
 
 
 def test_a_random_sample_floods_nobody():
@@ -87,7 +87,7 @@ def test_only_positives_can_be_confirmed():
     campaign = Campaign(Pool([[0.0], [1.0]]), explore=0, known=["0"])
     with pytest.raises(InputError, match="not labelled as positive"):
         campaign.confirm("1")
-    assert campaign.suspicious() == []
+    assert campaign.suspects() == []
 
 
 def test_duplicates_do_not_vouch_for_each_other():
@@ -105,6 +105,8 @@ def test_bits_and_outside_positives():
     random = np.random.default_rng(4)
     bits = random.random((60, 64)) < 0.5
     bits[:12] = bits[0] ^ (random.random((12, 64)) < 0.05)
-    campaign = Campaign(Pool(bits, metric="jaccard"), explore=0, outside=bits[:1] ^ (random.random((1, 64)) < 0.05))
+    campaign = Campaign(
+        Pool(bits, metric="jaccard"), explore=0, external_positives=bits[:1] ^ (random.random((1, 64)) < 0.05)
+    )
     campaign.tell([str(row) for row in (*range(12), 40)], [True] * 13)
     assert names(campaign) == ["40"]

@@ -64,7 +64,7 @@ def test_proposals_are_those_of_a_campaign_without_control_rows(learner: str, k:
     work(mixed, truth, 100, k=k)
     if k == 1:
         work(plain, truth)
-        assert mixed._ledger.sources["control"] > 10
+        assert mixed.journal.ledger.sources["control"] > 10
         assert review(mixed) == review(plain)[: len(review(mixed))]
     assert len(set(review(mixed))) == len(review(mixed))
 
@@ -77,7 +77,7 @@ def test_a_control_label_steers_nothing_until_the_learner_proposes_its_row(seed:
     rule = ControlQuantile(0.9, 0.95, sample=30)
     first = Campaign(pool, explore=10, seed=seed, certify=rule)
     work(first, truth, 60)
-    hidden = [ask.id for ask in first._ledger.asks.values() if ask.hidden]
+    hidden = [ask.id for ask in first.journal.ledger.asks.values() if ask.hidden]
     other = {**truth, **dict(zip(hidden, flips, strict=False))}
     second = Campaign(pool, explore=10, seed=seed, certify=rule)
     work(second, other, 60)
@@ -86,7 +86,7 @@ def test_a_control_label_steers_nothing_until_the_learner_proposes_its_row(seed:
         e["id"] for e in second.history() if e["event"] == "asked"
     ]
     # The next proposals too, although the second has been told other labels.
-    held = first._held_from_learner()
+    held = first._rows.held_from_learner()
     assert first.learner.propose(10, held).rows.tolist() == second.learner.propose(10, held).rows.tolist()
 
 
@@ -94,10 +94,10 @@ def test_once_reached_a_control_label_counts() -> None:
     pool, truth = make_pool()
     campaign = Campaign(pool, explore=10, seed=5, certify=ControlQuantile(0.9, 0.95, sample=60))
     work(campaign, truth, 110)
-    reached = [ask for ask in campaign._ledger.asks.values() if ask.reached is not None]
+    reached = [ask for ask in campaign.journal.ledger.asks.values() if ask.reached is not None]
     assert reached
     learner = campaign.learner
-    for ask in campaign._ledger.asks.values():
+    for ask in campaign.journal.ledger.asks.values():
         assert bool(learner.closed_[pool.rows([ask.id])[0]]) == (not ask.hidden)
 
 
@@ -109,9 +109,9 @@ def test_annotators_cannot_tell_control_rows_from_others() -> None:
     for _ in range(40):
         (item,) = campaign.ask()
         shown.add((item.source, item.distance, item.nearest, item.reason))
-        assert campaign.ahead(item.id) == {}
+        assert campaign.peek_next(item.id) == {}
         campaign.tell(item.id, truth[item.id])
-    assert shown == {("blind", None, None, "not said in this campaign: some items are controls")}
+    assert shown == {("blind", None, None, "not shown in this campaign: some items are controls")}
     assert {event["source"] for event in campaign.history() if event["event"] == "asked"} > {"control"}
     seen = Sight(campaign).events()
     asked = [event for event in seen if event["event"] == "asked"]
@@ -134,11 +134,11 @@ def test_the_control_sample_is_the_head_of_the_keyed_order() -> None:
     pool, truth = make_pool()
     campaign = Campaign(pool, explore=10, seed=2, certify=CONTROL_RULE)
     work(campaign, truth)
-    assert campaign._mixer is not None
-    assert campaign._mixer.control is not None
+    assert campaign.guarantee.mixer is not None
+    assert campaign.guarantee.mixer.control is not None
     names = [pool.id(row) for row in control_order(pool.ids, 2).tolist()]
     ends = np.flatnonzero(np.cumsum([truth[name] for name in names]) >= CONTROL_RULE.planned())
-    assert campaign._mixer.control.ids(campaign._ledger) == names[: int(ends[0]) + 1]
+    assert campaign.guarantee.mixer.control.ids(campaign.journal.ledger) == names[: int(ends[0]) + 1]
 
 
 def test_rows_that_are_added_join_the_control_sample() -> None:
@@ -147,12 +147,12 @@ def test_rows_that_are_added_join_the_control_sample() -> None:
     work(campaign, truth, 30)
     more = {f"new {row}": row < 10 for row in range(60)}
     pool.extend(np.random.default_rng(1).normal(size=(60, 2)), ids=list(more))
-    campaign.record([{"event": "grown", "rows": len(pool), "pool": pool.fingerprint()}])
+    campaign.journal.record_growth()
     truth |= more
     work(campaign, truth)
-    assert campaign._mixer is not None
-    assert campaign._mixer.control is not None
-    sample = campaign._mixer.control.ids(campaign._ledger)
+    assert campaign.guarantee.mixer is not None
+    assert campaign.guarantee.mixer.control is not None
+    sample = campaign.guarantee.mixer.control.ids(campaign.journal.ledger)
     assert sample == [pool.id(row) for row in control_order(pool.ids, 1).tolist()][:40]
     assert any(name.startswith("new") for name in sample)
     # In the hash order added rows may come first: such draws are not taken for uniform ones.
@@ -165,15 +165,15 @@ def test_a_control_row_that_goes_back_comes_again_and_one_set_aside_counts_as_mi
     pool, truth = make_pool()
     campaign = Campaign(pool, explore=0, known=["item 0"], seed=2, certify=ControlQuantile(0.7, 0.8, sample=10))
     item = campaign.ask()[0]
-    while campaign._ledger.asks[item.id].source != "control":
+    while campaign.journal.ledger.asks[item.id].source != "control":
         campaign.tell(item.id, truth[item.id])
         item = campaign.ask()[0]
     campaign.release(item.id)
-    assert campaign._mixer is not None
-    assert campaign._mixer.control is not None
-    assert campaign._mixer.control.missing(campaign._ledger, 1) == [item.id]
+    assert campaign.guarantee.mixer is not None
+    assert campaign.guarantee.mixer.control is not None
+    assert campaign.guarantee.mixer.control.missing(campaign.journal.ledger, 1) == [item.id]
     work(campaign, truth, 60)
-    assert campaign._ledger.asks[item.id].settled
+    assert campaign.journal.ledger.asks[item.id].settled
     campaign.undo(by="me", count=1)
     aside = campaign.ask()[0]
     campaign.skip(aside.id)
@@ -195,7 +195,7 @@ def test_a_campaign_ends_when_its_promise_is_kept(rule, k: int) -> None:  # type
     assert labels < 300
     assert campaign.assess().stop
     assert not campaign.blind
-    record = record_of(campaign._ledger, pool, campaign._mixer)
+    record = record_of(campaign.journal.ledger, pool, campaign.guarantee.mixer)
     assert rule.recall_lower(record)[-1] >= 0.7
     if rule.design == "audit":
         assert all(audit.sound for audit in audits_of(record))
@@ -215,9 +215,9 @@ def test_a_promise_and_a_budget_end_with_whichever_is_first() -> None:
 
 def test_insurance_is_a_share_of_all_asks_drawn_uniformly() -> None:
     pool, truth = make_pool(600)
-    campaign = Campaign(pool, explore=0, known=["item 0"], seed=1, insure=0.3)
+    campaign = Campaign(pool, explore=0, known=["item 0"], seed=1, random_share=0.3)
     work(campaign, truth, 400)
-    record = record_of(campaign._ledger, pool, campaign._mixer)
+    record = record_of(campaign.journal.ledger, pool, campaign.guarantee.mixer)
     drawn = record.source == INSURANCE
     assert abs(drawn.mean() - 0.3) < 3 * np.sqrt(0.3 * 0.7 / 400)
     assert record.uniform(drawn)
@@ -231,7 +231,7 @@ def test_insurance_is_a_share_of_all_asks_drawn_uniformly() -> None:
 def test_a_campaign_goes_on_as_if_it_had_never_been_closed(certify) -> None:  # type: ignore[no-untyped-def]
     pool, truth = make_pool()
     log = MemoryLog()
-    first = Campaign(pool, explore=10, seed=7, certify=certify, insure=0.2, log=log)
+    first = Campaign(pool, explore=10, seed=7, certify=certify, random_share=0.2, log=log)
     work(first, truth, 45)
     again = MemoryLog()
     again.append([{key: value for key, value in event.items() if key != "seq"} for event in log.read()])
@@ -260,7 +260,7 @@ def test_two_processes_draw_the_same_sample(tmp_path) -> None:  # type: ignore[n
         assert len(asked) == len(set(asked))
         for campaign in people.values():
             assert (campaign.status().stopped or "").startswith("certified")
-        record = record_of(first._ledger, pool, first._mixer)
+        record = record_of(first.journal.ledger, pool, first.guarantee.mixer)
         assert record.uniform(record.source == CONTROL)
         assert (record.reached[record.source == CONTROL] != NEVER).any()
         first.close()
@@ -271,9 +271,9 @@ def test_hidden_negatives_are_not_forgotten() -> None:
     pool, truth = make_pool()
     campaign = Campaign(pool, explore=10, seed=3, certify=CONTROL_RULE)
     work(campaign, truth, 40)
-    hidden = {ask.id for ask in campaign._ledger.asks.values() if ask.hidden}
+    hidden = {ask.id for ask in campaign.journal.ledger.asks.values() if ask.hidden}
     assert hidden
-    assert not hidden & set(campaign.final_negatives(0))
+    assert not hidden & set(campaign.forgetting(0).final)
 
 
 @pytest.mark.parametrize(
@@ -281,9 +281,9 @@ def test_hidden_negatives_are_not_forgotten() -> None:
     [
         ({"certify": "0.95"}, "0.95@0.95"),
         ({"certify": "1.5@0.95"}, "target 1.5"),
-        ({"insure": 0.0}, "share of the asks"),
-        ({"insure": 1.5}, "share of the asks"),
-        ({"insure": "much"}, "share of the asks"),
+        ({"random_share": 0.0}, "share of the asks"),
+        ({"random_share": 1.5}, "share of the asks"),
+        ({"random_share": "much"}, "share of the asks"),
     ],
 )
 def test_promises_that_are_none(settings, words: str) -> None:  # type: ignore[no-untyped-def]
@@ -309,7 +309,7 @@ def test_insurance_finds_a_component_that_the_learner_would_reach_last() -> None
     far = set(pool.ids[380:])
     costs = []
     for seed in range(runs):
-        campaign = Campaign(pool, "explore-commit", explore=0, known=["0"], seed=seed, insure=share)
+        campaign = Campaign(pool, "explore-commit", explore=0, known=["0"], seed=seed, random_share=share)
         count, hit = 0, False
         while not hit:
             (item,) = campaign.ask()

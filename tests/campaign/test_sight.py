@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from activecover import Campaign, InputError, Pool
-from activecover.campaign import Sight
 from activecover.campaign._mixer import control_order
 from activecover.pool import Duplicates
 from activecover.stopping import ControlQuantile
@@ -56,10 +55,10 @@ def test_control_rows_cannot_be_worked_out_without_the_log() -> None:
     created = one.history()[0]
     assert len(created["key"]) == 32
     assert created["seed"] != other.history()[0]["seed"]
-    drawn = [campaign._mixer.control._walk(campaign._ledger, 20, ())[1] for campaign in (one, other)]
+    drawn = [campaign.guarantee.mixer.control._walk(campaign.journal.ledger, 20, ())[1] for campaign in (one, other)]
     guessed = [pool.id(row) for row in control_order(pool.ids, created["seed"])[:20]]
     assert len({tuple(drawn[0]), tuple(drawn[1]), tuple(guessed)}) == 3
-    assert {"seed", "key", "explore"}.isdisjoint(Sight(one).events()[0])
+    assert {"seed", "key", "explore"}.isdisjoint(one.sight.events()[0])
 
 
 def test_a_seed_that_was_given_says_everything_so_that_a_run_can_be_repeated() -> None:
@@ -83,14 +82,14 @@ def test_as_many_items_come_as_were_asked_for_however_few_control_rows_are_left(
     campaign = Campaign(make_pool(), seed=1, explore=0, known=["i5"], certify=ControlQuantile(0.9, 0.9, sample=4))
     for place in range(6):
         assert len(campaign.ask(10, by=f"person {place}")) == 10
-    assert campaign._ledger.sources["control"] <= 4
+    assert campaign.journal.ledger.sources["control"] <= 4
 
 
 def test_everything_is_seen_of_a_campaign_without_control_rows() -> None:
     campaign = Campaign(make_pool(), explore=3)
     (item,) = campaign.ask()
     campaign.tell(item.id, True)
-    sight = Sight(campaign)
+    sight = campaign.sight
     assert not sight.blind
     assert sight.events() == campaign.history()
     assert sight.status() == campaign.status()
@@ -99,20 +98,26 @@ def test_everything_is_seen_of_a_campaign_without_control_rows() -> None:
 
 def test_in_a_blind_campaign_that_forgets_no_negative_looks_unlike_another() -> None:
     campaign = Campaign(
-        make_pool(), "explore-commit", seed=2, explore=0, known=["i5"], forgets=True, certify=ControlQuantile(0.9, 0.9)
+        make_pool(),
+        "explore-commit",
+        seed=2,
+        explore=0,
+        known=["i5"],
+        forget_negatives=True,
+        certify=ControlQuantile(0.9, 0.9),
     )
     asked = []
     for _ in range(40):
         (item,) = campaign.ask()
         campaign.tell(item.id, False)
         asked.append(item.id)
-    kept = set(asked) - set(campaign.forgotten())
+    kept = set(asked) - set(campaign.forgetting().forgotten)
     assert len(kept) > 10, "hidden control rows are kept for the learner"
-    assert campaign.withheld(asked) == set(asked[:-10])
+    assert campaign.eraser.withheld(asked) == set(asked[:-10])
     refusals = set()
     for name in asked[:-10]:
         with pytest.raises(InputError) as refused:
             campaign.tell(name, True, change=True)
         refusals.add(str(refused.value).replace(name, "x"))
     assert refusals == {"id 'x' was erased from the pool: it can no longer be told"}
-    assert not any(event["event"] == "forgotten" for event in Sight(campaign).events())
+    assert not any(event["event"] == "forgotten" for event in campaign.sight.events())

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from activecover.home import Home, archive, read_certificate, restore, verify
 from make import NEXT, NOT_ARCHIVED, OUTSIDE, PLANS, VERSIONS, digest, go_on, is_positive, pool_of
 
 from activecover import Campaign
@@ -24,6 +23,7 @@ from activecover.campaign import check_certificate
 from activecover.cli import main
 from activecover.errors import ActiveCoverError, InputError
 from activecover.learners import LEARNERS
+from activecover.workspace import Workspace, archive, read_certificate, restore, verify
 
 HERE = Path(__file__).parent
 #: What each version said of its campaigns, oldest version first.
@@ -122,14 +122,14 @@ def restored_databases(
 @contextmanager
 def home_of(
     version: str, kind: str, written: Callable[[str], Path], target: Path, request: pytest.FixtureRequest
-) -> Generator[Home, None, None]:
+) -> Generator[Workspace, None, None]:
     """A copy of a home of an earlier version."""
     if kind == "postgres":
         folder, url = request.getfixturevalue("restored_databases")(version)
     else:
         folder, url = target / "home", None
         shutil.copytree(written(version) / kind, folder)
-    with Home(folder, url) as home:
+    with Workspace(folder, url) as home:
         yield home
 
 
@@ -156,9 +156,9 @@ def opener(
         arrays = dict(np.load(folder / "logs" / f"{case.name}.npz"))
         plan = next(plan for plan in PLANS if plan.name == case.name)
         outside = OUTSIDE if "outside" in plan.settings else None
-        yield lambda: Campaign(pool_of(arrays, case.said["metric"]), log=log, outside=outside, clock=clock)
+        yield lambda: Campaign(pool_of(arrays, case.said["metric"]), log=log, external_positives=outside, clock=clock)
     elif case.kind == "archives":
-        with Home(tmp_path / "home") as home:
+        with Workspace(tmp_path / "home") as home:
             assert restore(home, folder / "archives" / f"{case.name}.zip") == case.name
             yield lambda: home.open(case.name, clock=clock)
     else:
@@ -210,7 +210,7 @@ def check_what_it_says(case: Case, campaign: Campaign) -> None:
     assert signed_labels(campaign) == said["labels"]
     assert {item.id: opinions for item, opinions in campaign.conflicts()} == said.get("conflicts", {})
     forgotten = said.get("forgotten", "").split()
-    assert campaign.forgotten() == forgotten
+    assert campaign.forgetting().forgotten == forgotten
     assert campaign.pool.withdrawn[campaign.pool.rows(forgotten)].all()
     events = events_of(campaign)
     assert (len(events), digest(events)) == (said["events"], said["history"])
@@ -271,7 +271,7 @@ def test_its_certificate_verifies(version: str, written: Callable[[str], Path], 
     archived = folder / "archives" / "proved.zip"
     assert verify(document, archive=archived).problems == []
     shutil.copytree(folder / "sqlite", tmp_path / "home")
-    with Home(tmp_path / "home") as home, home.open("proved") as campaign:
+    with Workspace(tmp_path / "home") as home, home.open("proved") as campaign:
         assert verify(document, campaign=campaign).problems == []
     forged = copy.deepcopy(document)
     forged["assessment"]["recall_lower"] += 0.1
@@ -297,7 +297,7 @@ def test_its_people_come_in(
 @pytest.mark.parametrize("version", WITH_HOMES)
 def test_it_is_archived_and_restored_again(version: str, written: Callable[[str], Path], tmp_path: Path) -> None:
     shutil.copytree(written(version) / "sqlite", tmp_path / "home")
-    with Home(tmp_path / "home") as home, Home(tmp_path / "other") as other:
+    with Workspace(tmp_path / "home") as home, Workspace(tmp_path / "other") as other:
         for name in home.names():
             case = Case(version, "sqlite", name)
             if case.learner_is_here or CHANGES_LEARNERS:

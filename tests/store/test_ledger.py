@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activecover.errors import StoreError
-from activecover.store import FORMAT, Ledger
+from activecover.store import FORMAT, Ledger, read_event
 
 CREATED = {
     "event": "created", "format": FORMAT, "rows": 3, "pool": {"ids": "1", "vectors": "2"}, "outside": None,
@@ -45,7 +45,7 @@ def names(ledger: Ledger, *states: Any) -> list[str]:
 
 def test_from_asked_to_told() -> None:
     ledger = Ledger([CREATED, KNOWN, asked(0, "a"), asked(1, "b"), asked(2, "c", batch=4)])
-    assert ledger.created == CREATED
+    assert ledger.created == read_event(CREATED)
     assert list(ledger.known) == ["z"]
     assert names(ledger, "leased") == ["a", "b", "c"]
     assert (ledger.next_number, ledger.next_batch) == (3, 5)

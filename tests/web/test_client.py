@@ -90,7 +90,7 @@ def test_status_trace_and_history(begin):
 def test_putting_aside_and_giving_back(begin):
     campaign = begin(line(4), explore=0, known=["i0"])
     campaign.skip([item.id for item in campaign.ask()])
-    campaign.unsure([item.id for item in campaign.ask()])
+    campaign.mark_unsure([item.id for item in campaign.ask()])
     assert (campaign.status().skipped, campaign.status().unsure) == (1, 1)
     assert [item.id for item in campaign.ask()] == ["i3"]
     campaign.release()

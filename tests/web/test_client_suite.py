@@ -93,8 +93,10 @@ def test_what_is_left_out_is_there():
 
 def test_all_that_a_campaign_can_do():
     """The same methods, but for those of the process that has the pool and the log."""
-    inside = {"ahead", "asks", "bounds", "blind", "duplicates", "decided", "final_negatives", "forget", "forgetting", "forgotten", "last_decisions", "learner",
-              "missed_component", "once", "overlap", "pool_marks", "record", "together", "withheld"}  # fmt: skip
+    inside = {
+        "ask_record", "blind", "change_learner", "forget", "forgetting", "forgets_negatives", "learner", "learner_name",
+        "missed_component", "once", "overlap", "peek_next", "seed", "snapshot", "together",
+    }  # fmt: skip
     public = {name for name in dir(Campaign) if not name.startswith("_")}
     assert public - set(dir(RemoteCampaign)) == inside
 

@@ -53,7 +53,7 @@ class PoolOrder(Learner):
 
     def rank(self, state: Any, k: int, free: Any) -> Any:
         sample = SAMPLES.get(state.seed, frozenset())
-        asked = CAMPAIGNS[state.seed]._ledger.asks if state.seed in CAMPAIGNS else {}
+        asked = CAMPAIGNS[state.seed].journal.ledger.asks if state.seed in CAMPAIGNS else {}
         names = ((row, state.pool.id(row)) for row in free.all().tolist())
         mine = [row for row, name in names if name not in sample or (name in asked and asked[name].state != "open")]
         return ranked(mine[:k])

@@ -38,7 +38,7 @@ def use(folder: Path, table: Path) -> None:
         for name, forgets in (("cars", False), ("own", True)):
             with home.new(
                 name, table, learner="explore-commit", explore=0, known=["car0"], id_column="id",
-                forget_negatives=forgets, outside=table if name == "cars" else None,
+                forget_negatives=forgets, external_positives=table if name == "cars" else None,
             ) as campaign:  # fmt: skip
                 for item in campaign.ask(3):
                     campaign.tell(item.id, 0)

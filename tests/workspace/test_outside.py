@@ -40,7 +40,7 @@ def order(campaign):
 
 def test_a_file_of_positives_from_outside_leads_the_search(home, tmp_path):
     known = table(tmp_path / "known.csv", ["moon rockets"], "k")
-    with begin(home, tmp_path, outside=known) as campaign:
+    with begin(home, tmp_path, external_positives=known) as campaign:
         assert campaign.ask()[0].id in ("t1", "t3")
         assert "from outside" in campaign.ask()[0].reason
     with home.open("one") as campaign:
@@ -72,7 +72,7 @@ def test_more_of_them_come_in_later(home, tmp_path):
 @pytest.mark.parametrize("when", ["before", "between", "after"])
 def test_adding_them_is_done_or_not_at_all(home, tmp_path, monkeypatch, when):
     """A crash before it is written down, one right after, and one at the very end."""
-    begin(home, tmp_path, outside=table(tmp_path / "known.csv", ["moon rockets"], "k")).close()
+    begin(home, tmp_path, external_positives=table(tmp_path / "known.csv", ["moon rockets"], "k")).close()
     tea, written = table(tmp_path / "tea.csv", ["history of tea"], "k"), Campaign.record
 
     class Crash(BaseException):
@@ -89,7 +89,7 @@ def test_adding_them_is_done_or_not_at_all(home, tmp_path, monkeypatch, when):
     monkeypatch.undo()
     with home.open("one") as campaign:
         assert sum(event["event"] == "outside" for event in campaign.history()) == (when != "before")
-        assert len(campaign._outside) == 1 + (when != "before")
+        assert len(campaign.external_positives) == 1 + (when != "before")
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "bits"])
@@ -101,7 +101,7 @@ def test_vectors_of_any_kind(home, kind):
     take = some.get(kind, packed)
     metric = "jaccard" if kind == "bits" else "euclidean"
     pool = Pool(vectors if vectors is not None else packed(slice(None)), metric=metric)
-    home.new("one", pool, explore=0, outside=take(slice(3, 4)), learner="explore-commit").close()
+    home.new("one", pool, explore=0, external_positives=take(slice(3, 4)), learner="explore-commit").close()
     assert home.add_outside("one", take(slice(7, 9))) == 2
     with home.open("one") as campaign:
         assert sorted(item.id for item in campaign.ask(3)) == ["3", "7", "8"]
@@ -109,10 +109,10 @@ def test_vectors_of_any_kind(home, kind):
 
 def test_what_does_not_fit_is_refused(home, tmp_path):
     with pytest.raises(InputError, match="known positives from outside: vectors have 2 columns"):
-        home.new("one", Pool([[0.0], [1.0]]), outside=[[1.0, 2.0]])
+        home.new("one", Pool([[0.0], [1.0]]), external_positives=[[1.0, 2.0]])
     assert home.names() == []
     with pytest.raises(InputError, match="give vectors, not a file"):
-        home.new("one", Pool([[0.0], [1.0]]), outside=tmp_path / "x.csv")
+        home.new("one", Pool([[0.0], [1.0]]), external_positives=tmp_path / "x.csv")
     home.new("one", Pool([[0.0], [1.0]])).close()
     with pytest.raises(InputError, match="give vectors, not a file"):
         home.add_outside("one", tmp_path / "x.csv")

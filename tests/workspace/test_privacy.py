@@ -13,7 +13,7 @@ from activecover import InputError, Pool
 from activecover.campaign import UNDO_WINDOW
 from activecover.cli import main
 from activecover.pool import Duplicates, PackedBits, PoolFolder
-from activecover.store import _sql
+from activecover.store import _sql, events
 from activecover.workspace import Workspace, archive, export_labels, privacy_check
 
 pytestmark = pytest.mark.usefixtures("own_temporary")
@@ -90,9 +90,9 @@ def test_what_is_final_is_forgotten_while_people_label(make_home):
     home = make_home("home")
     with home.new("one", pool_of(), explore=0, known=["r0"], forget_negatives=True) as campaign:
         label(campaign, POSITIVE - 1)
-        assert campaign.forgotten() == []
+        assert campaign.forgetting().forgotten == []
         label(campaign, 2 * UNDO_WINDOW)
-        gone = campaign.forgotten()
+        gone = campaign.forgetting().forgotten
         assert len(gone) == UNDO_WINDOW
         assert campaign.pool.withdrawn[campaign.pool.rows(gone)].all()
         assert PoolFolder(home.folder / "own" / "one").load().withdrawn.sum() == len(gone)
@@ -104,7 +104,7 @@ def test_what_is_final_is_forgotten_while_people_label(make_home):
         label(campaign, 18)
     with home.open("one") as campaign:
         negatives = [name for name, yes in campaign.labels().items() if not yes]
-        assert len(negatives) - len(campaign.forgotten()) == UNDO_WINDOW
+        assert len(negatives) - len(campaign.forgetting().forgotten) == UNDO_WINDOW
         label(campaign, len(campaign.pool) - 1 - campaign.status().labelled)
         assert campaign.status().positives == POSITIVE - 1
 
@@ -266,9 +266,10 @@ def test_a_crash_before_the_erasure_is_made_up_for(make_home, event):
         name = campaign.ask()[0].id
         campaign.tell(name, False)
         # As if the process ended here: what will be done is written down, and not done.
-        campaign.record([{"event": event, "id": name}])
-        campaign._erase = None
-        campaign._forget_at_the_end = lambda _: None
+        kind = events.Forgotten if event == "forgotten" else events.Withdrawn
+        with campaign.journal.turn():
+            campaign.journal.write([kind(id=name)])
+        campaign.close(window=None)
     assert not home.pool_folder("one").load().withdrawn.any()
     home.open("one").close()
     assert home.pool_folder("one").load().withdrawn.sum() == 1

@@ -1,4 +1,4 @@
-"""The learner of a campaign, kept up to date with what the ledger says."""
+"""The learner of a campaign, kept up to date with the ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Told = tuple[int, bool, bool, tuple[str, ...]]
 
 
 class Brain:
-    """A learner that follows a ledger, whoever wrote the events.
+    """A learner that follows a ledger, no matter which process wrote the events.
 
     Parameters
     ----------
@@ -71,19 +71,10 @@ class Brain:
             self.learner.think(ask.number, self._pool.row(ask.id), ask.source == "explore", held, prepare)
 
     def thought(self, name: str) -> dict[bool | None, Any]:
-        """What follows either answer to an item, or none, as it was prepared, if it was thought of."""
+        """What follows either answer to an item, or none, as it was prepared; nothing if it was not thought of."""
         if not isinstance(self.learner, ThinkAhead):
             return {}
         return self.learner.thought(self._pool.row(name))
-
-    def confirm(self, ask: Ask, answer: bool) -> tuple[Any, npt.NDArray[np.int64]] | None:
-        """Take in the answer to an item that was thought of: what follows, prepared, and which rows others hold."""
-        if not isinstance(self.learner, ThinkAhead):
-            return None
-        following = self.learner.confirm(self._pool.row(ask.id), answer)
-        if following is not None:
-            self._told[ask.id] = (ask.number, answer, ask.source == "explore", (ask.id,))
-        return following
 
     def close(self) -> None:
         """Stop thinking."""
@@ -100,7 +91,7 @@ class Brain:
         if name in self._known:
             return self._known[name], True, True, ledger.groups.members(name)
         ask = ledger.asks.get(name)
-        # A control row is hidden until the learner itself comes by it, and then stands where it did.
+        # A control row is hidden until the learner itself reaches it, and is then told under that number.
         if ask is None or not ask.settled or ask.hidden:
             return None
         number = ask.number if ask.reached is None else ask.reached

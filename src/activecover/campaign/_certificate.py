@@ -22,7 +22,7 @@ from activecover.stopping import (
     rule_from,
     rule_settings,
 )
-from activecover.store import Event, Ledger, head_of
+from activecover.store import Ledger, Line, head_of
 
 KIND = "activecover certificate of recall"
 FORMAT = 1
@@ -69,7 +69,7 @@ def record_of(ledger: Ledger, pool: Pool, mixer: Mixer | None) -> Record:
 
 
 def certify(
-    events: Sequence[Event],
+    events: Sequence[Line],
     pool: Pool,
     *,
     rule: Rule | None = None,
@@ -80,8 +80,8 @@ def certify(
 
     Parameters
     ----------
-    events : sequence of Event
-        All events, from the first on.
+    events : sequence of Line
+        All lines of the log.
     pool : Pool
         The items; only their ids are looked at.
     rule : Rule, optional
@@ -95,7 +95,7 @@ def certify(
     created = ledger.created
     if created is None:
         raise StoreError("the label log has no beginning; restore it from a copy")
-    promised = None if created.get("certify") is None else rule_from(created["certify"])
+    promised = None if created.certify is None else rule_from(created.certify)
     chosen = rule or promised or make_rule(_BY_DEFAULT)
     planned = promised is not None and rule_settings(promised) == rule_settings(chosen)
     record = record_of(ledger, pool, Mixer.of(pool, created, promised))
@@ -112,9 +112,9 @@ def certify(
         "assessment": _plain({**said.as_dict(), "assumptions": _assumed(said, planned)}),
         "sampled": _sampled(record),
         "insurance": missed_component(record, chosen.confidence).sentence(),
-        "pool": {"rows": pool_rows(ledger, pool), **(ledger.grown or created)["pool"]},
-        "learner": created["learner"],
-        "seed": created["seed"],
+        "pool": {"rows": pool_rows(ledger, pool), **(ledger.grown or created).pool},
+        "learner": ledger.learner,
+        "seed": created.seed,
         "known": len(ledger.known),
         "until": _moment(events[-1].get("at")),
         "events": len(events),
@@ -123,7 +123,7 @@ def certify(
     return Certificate({**content, "statement": _statement(content)})
 
 
-def check_certificate(document: Any, events: Sequence[Event], pool: Pool) -> list[str]:
+def check_certificate(document: Any, events: Sequence[Line], pool: Pool) -> list[str]:
     """What is wrong with a certificate, as far as a log says; nothing if the log bears it out."""
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise InputError(f"this is no {KIND}")
@@ -194,8 +194,8 @@ def _statement(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _moment(at: float | None) -> str | None:
-    if at is None:
+def _moment(at: object) -> str | None:
+    if not isinstance(at, int | float):
         return None
     return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat(timespec="seconds")
 

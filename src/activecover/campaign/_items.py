@@ -1,4 +1,4 @@
-"""What a campaign shows: items to decide on, and how it stands."""
+"""What a campaign shows: items to decide on, and its status."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from activecover.campaign._records import named_positive
 from activecover.frontier import NO_KEY
 from activecover.learners import Proposal
 
@@ -15,9 +16,9 @@ _REASONS = {
     "audit": "drawn at random",
     "control": "drawn at random",
     "given": "given by you",
-    "blind": "not said in this campaign: some items are controls",
+    "blind": "not shown in this campaign: some items are controls",
 }
-#: Stands for where an item comes from where nobody who labels may know.
+#: The source of every item as long as nobody who labels may know it.
 BLIND = "blind"
 
 
@@ -29,24 +30,25 @@ class Item:
     content: dict[str, Any]
     source: str
     distance: float | None = None
-    nearest: str | None = None
-    #: Other items that get the same label, as they are one with it.
+    #: The positive that it is near to: the id of an item, or the number of one from outside the pool.
+    nearest: str | int | None = None
+    #: Duplicates of it, which get the same label.
     duplicates: tuple[str, ...] = ()
-    #: What the learner says of its choice, where it says something: ``blend, rank 1; its yield lately 41 %``.
+    #: The learner's own reason, if it gives one: ``blend, rank 1; its yield lately 41 %``.
     because: str | None = None
 
     @property
     def reason(self) -> str:
         """Why this item, in a few words."""
-        said = [] if self.because is None else [self.because]
+        reasons = [] if self.because is None else [self.because]
         if self.nearest is not None:
             far = "" if self.distance is None else f" (distance {self.distance:.4g})"
-            said.append(f"nearest to {self.nearest}{far}")
-        return "; ".join(said) or _REASONS.get(self.source, "ranked highest by the learner")
+            reasons.append(f"nearest to {named_positive(self.nearest)}{far}")
+        return "; ".join(reasons) or _REASONS.get(self.source, "ranked highest by the learner")
 
 
 class Why(NamedTuple):
-    """How far from which positive an item was when it was proposed, and what the learner said of it."""
+    """Why an item was proposed: its distance to the nearest positive, which one that is, and the learner's own reason."""
 
     distance: float = math.nan
     nearest: int = NO_KEY
@@ -54,27 +56,19 @@ class Why(NamedTuple):
 
     @classmethod
     def of(cls, proposal: Proposal, place: int) -> Why:
-        """What a proposal says of one of its rows."""
+        """The reason for one row of a proposal."""
         because = proposal.reasons[place] if proposal.reasons and place >= proposal.explored else None
         return cls(float(proposal.distances[place]), int(proposal.nearest[place]), because)
 
     @property
     def far(self) -> float | None:
-        """The distance, where there is one."""
+        """The distance, if there is one."""
         return None if math.isnan(self.distance) else self.distance
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
-    """An item that may come next, and the proposal that it is of."""
-
-    item: Item
-    proposal: Proposal
-
-
-@dataclass(frozen=True, slots=True)
 class Status:
-    """How a campaign stands."""
+    """The status of a campaign: counts, limits, and what stopped it."""
 
     rows: int
     labelled: int
@@ -85,7 +79,7 @@ class Status:
     skipped: int
     unsure: int
     unlabelled: int
-    #: Whether the learner still explores; None where that is withheld.
+    #: Whether the learner still explores; None if that is withheld.
     phase: str | None
     learner: str
     budget: int | None
@@ -94,7 +88,7 @@ class Status:
     note: str | None
     waiting: int = 0
     conflicts: int = 0
-    #: Of those labelled, how many were not looked at themselves, but a duplicate of theirs was.
+    #: Labelled items that nobody looked at, as a duplicate of theirs was labelled.
     duplicates: int = 0
     #: Positives that deserve a second look.
     suspicious: int = 0

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.pool import Pool
 from activecover.stopping import ConsecutiveNegatives, ControlQuantile, Rule
-from activecover.store import Ask, Event, Ledger
+from activecover.store import Ask, Ledger, events
 
 Source = Literal["learner", "control", "audit", "insurance"]
 
-#: Of the asks that are control rows until the sample is complete. In halves, so that neither people nor the learner
+#: The share of asks that are control rows until the sample is complete. In halves, so that neither people nor the learner
 #: wait long for the other part.
 CONTROL_SHARE = 0.5
-#: Of the asks that are insurance where a rule needs it and nothing was said.
+#: The share of asks that are insurance if a rule needs it and no share was given.
 INSURED = 0.1
 
 
@@ -28,7 +28,7 @@ class Mixer:
     """Decides which source each ask comes from, and draws what is not for the learner to choose.
 
     All its chance is a keyed hash of the seed, or of the campaign's secret key where it has one, and of the ask's
-    number or the item's id: with the log everybody comes to the same draws.
+    number or the item's id: anyone who has the log gets the same draws.
 
     Parameters
     ----------
@@ -38,29 +38,28 @@ class Mixer:
         Of all draws.
     rule : Rule, optional
         What the draws are to certify.
-    insure : float
-        Share of the asks that are uniform draws, for as long as the campaign goes on.
+    random_share : float
+        Share of the asks that are uniform draws, until the campaign ends.
     """
 
-    def __init__(self, pool: Pool, *, seed: int, rule: Rule | None, insure: float) -> None:
+    def __init__(self, pool: Pool, *, seed: int, rule: Rule | None, random_share: float) -> None:
         self.rule = rule
-        self.insure = insure
+        self.random_share = random_share
         self._pool = pool
         self._seed = seed
         self.control = ControlSample(pool, seed, rule) if isinstance(rule, ControlQuantile) else None
         self._awake_until = 0
 
     @classmethod
-    def of(cls, pool: Pool, created: Event, rule: Rule | None) -> Mixer | None:
-        """The mixer of a campaign as it was created; none where there is only the learner."""
-        insure = float(created.get("insure") or 0.0)
-        if rule is None and not insure:
+    def of(cls, pool: Pool, created: events.Created, rule: Rule | None) -> Mixer | None:
+        """The mixer of a campaign as it was created; None if there is only the learner."""
+        share = float(created.insure or 0.0)
+        if rule is None and not share:
             return None
         if rule is not None and rule.design == "insurance":
-            insure = insure or INSURED
+            share = share or INSURED
         # The seed may be guessed, and with it the control rows; a key cannot be.
-        seed = int(created["key"], 16) if created.get("key") else int(created["seed"])
-        return cls(pool, seed=seed, rule=rule, insure=insure)
+        return cls(pool, seed=int(created.key, 16) if created.key else created.seed, rule=rule, random_share=share)
 
     def sources(self, k: int, ledger: Ledger, explore: int) -> list[Source]:
         """Where the next ``k`` asks come from; ``explore`` rows are the learner's own sample."""
@@ -83,7 +82,7 @@ class Mixer:
     def _source(self, number: int, control: bool, rests: bool) -> Source:
         if control and self._chance("control", number) < CONTROL_SHARE:
             return "control"
-        if rests or self._chance("insurance", number) < self.insure:
+        if rests or self._chance("insurance", number) < self.random_share:
             return "insurance"
         return "learner"
 
@@ -188,7 +187,7 @@ def control_order(ids: Sequence[str], seed: int) -> npt.NDArray[np.int64]:
 def pool_rows(ledger: Ledger, pool: Pool) -> int:
     """Rows that the pool had, as far as the log goes."""
     last = ledger.grown or ledger.created
-    return len(pool) if last is None else int(last["rows"])
+    return len(pool) if last is None else last.rows
 
 
 def is_drawable(ledger: Ledger, name: str) -> bool:
@@ -204,13 +203,13 @@ def was_drawn(ask: Ask) -> bool:
     return (ask.first or ask).probability != 1
 
 
-def check_share(insure: Any) -> float | None:
-    """A share of asks, above 0 and below 1; none stays none."""
-    if insure is None:
+def check_share(share: Any) -> float | None:
+    """A share of the asks, above 0 and below 1; None stays None."""
+    if share is None:
         return None
-    if not isinstance(insure, int | float) or not 0 < insure < 1:
-        raise InputError(f"insure {insure!r}: give a share of the asks above 0 and below 1, such as 0.1")
-    return float(insure)
+    if not isinstance(share, int | float) or not 0 < share < 1:
+        raise InputError(f"random_share {share!r}: give a share of the asks above 0 and below 1, such as 0.1")
+    return float(share)
 
 
 def _keyed(seed: int, what: str, text: str) -> int:

@@ -1,14 +1,16 @@
-"""What a log says of each item, as one flat record: for files and tables."""
+"""What a log holds about each item, as one flat record: for files and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from activecover.store import Event, Ledger
+from activecover.store import Ledger, events
+
+_ANSWERS = ("told", "adjudicated", "skipped", "unsure")
 
 
-def records_of(events: Iterable[Event], ledger: Ledger) -> list[dict[str, Any]]:
+def records_of(lines: Iterable[Mapping[str, Any]], ledger: Ledger) -> list[dict[str, Any]]:
     """One record per item that was asked for, in the order of asking.
 
     Examples
@@ -19,16 +21,18 @@ def records_of(events: Iterable[Event], ledger: Ledger) -> list[dict[str, Any]]:
     1
     """
     found: dict[str, dict[str, Any]] = {}
-    for event in events:
-        name = event.get("id")
-        if event["event"] == "asked":
-            found[str(name)] = {
-                "id": name, "label": None, "state": "open", "by": event["by"], "at": event.get("at"),
-                "number": event["number"], "source": event["source"], "rule": event.get("rule"),
-                "probability": event.get("probability"), "why": event.get("nearest"), "note": None,
+    for line in lines:
+        name = line.get("id")
+        if line["event"] == "asked":
+            event = events.read_event(line)
+            assert isinstance(event, events.Asked)
+            found[event.id] = {
+                "id": event.id, "label": None, "state": "open", "by": event.by, "at": event.at,
+                "number": event.number, "source": event.source, "rule": event.rule,
+                "probability": event.probability, "why": named_positive(event.nearest), "note": None,
             }  # fmt: skip
-        elif name in found and event["event"] in ("told", "adjudicated", "skipped", "unsure"):
-            found[name].update(by=event["by"], at=event.get("at"))
+        elif name in found and line["event"] in _ANSWERS:
+            found[str(name)].update(by=line["by"], at=line.get("at"))
     for name, record in list(found.items()):
         ask = ledger.asks[name]
         record.update(state=ask.state, note=ask.note)
@@ -37,3 +41,8 @@ def records_of(events: Iterable[Event], ledger: Ledger) -> list[dict[str, Any]]:
         same = {"source": "duplicate", "why": name, "probability": None}
         found |= {other: {**record, "id": other, **same} for other in ledger.groups.others(name)}
     return sorted(found.values(), key=lambda record: int(record["number"]))
+
+
+def named_positive(nearest: str | int | None) -> str | None:
+    """A positive in words: an item by its id, one from outside the pool by its number."""
+    return f"known positive {nearest} from outside" if isinstance(nearest, int) else nearest

@@ -13,7 +13,7 @@ import typer
 from rich.panel import Panel
 from rich.text import Text
 
-from activecover.campaign import UNDO_WINDOW, Campaign, Item
+from activecover.campaign import UNDO_WINDOW, Campaign, Item, named_positive
 from activecover.cli import _options as options
 from activecover.cli._show import cell, err, out, print_json, print_table
 from activecover.errors import LARGEST_COUNT, InputError
@@ -120,15 +120,15 @@ def new(
             show=options.split_names(show), metric=metric, header=not no_header, forget_negatives=forget_negatives,
             lease=lease, budget=budget, target=target, learner=learner, explore=explore, known=known or (), seed=seed,
             overlap=overlap, duplicates=_duplicates(duplicates), same=options.split_names(same),
-            certify=certify, rule=rule, insure=insure,
-            outside=outside,
+            certify=certify, rule=rule, random_share=insure,
+            external_positives=outside,
         )  # fmt: skip
         with campaign:
             if json:
                 print_json({"name": name, "rows": len(campaign.pool), "dimensions": campaign.pool.dimensions})
             else:
                 out().print(Text(f"{name}: {campaign.pool!r}"))
-                if doubles := campaign.duplicates():
+                if doubles := len(campaign.journal.ledger.groups):
                     out().print(Text(f"{doubles:,} duplicates will not be asked for themselves"))
                 out().print(Text(f"next: activecover next {name}"))
     return 0
@@ -182,7 +182,7 @@ def skip(
 ) -> int:
     """Put items aside; they come back when nothing else is left."""
     with _opened(name, home, store) as campaign:
-        (campaign.unsure if unsure else campaign.skip)(ids, by=by)
+        (campaign.mark_unsure if unsure else campaign.skip)(ids, by=by)
         _say_counts(campaign)
     return 0
 
@@ -401,7 +401,7 @@ def adjudicate(
 def suspicious(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
     """Show positives that deserve a second look, and why: one wrong yes misleads the search for long."""
     with _opened(name, home, store) as campaign:
-        found = campaign.suspicious()
+        found = campaign.suspects()
     if json:
         print_json([{**_plain(doubt.item), "reason": doubt.reason} for doubt in found])
     else:
@@ -412,7 +412,7 @@ def suspicious(name: Name, home: HomeFolder = None, store: StoreUrl = None, json
 
 
 def confirm(name: Name, ids: Ids, by: By = "me", home: HomeFolder = None, store: StoreUrl = None) -> int:
-    """Say of positives, at a second look, that they are."""
+    """Confirm that suspicious positives are positive."""
     with _opened(name, home, store) as campaign:
         campaign.confirm(ids, by=by)
         _say_counts(campaign)
@@ -489,13 +489,27 @@ def campaigns(home: HomeFolder = None, store: StoreUrl = None, json: options.Jso
     return 0
 
 
+def learner(
+    name: Name,
+    to: Annotated[str, typer.Option("--to", help="The learner that proposes from now on.", show_default=False)],
+    home: HomeFolder = None,
+    store: StoreUrl = None,
+) -> int:
+    """Change the learner of a campaign; all labels are kept."""
+    with _opened(name, home, store) as campaign:
+        before = campaign.learner_name
+        campaign.change_learner(to)
+        out().print(Text(f"{name}: {campaign.learner_name} in place of {before}"))
+    return 0
+
+
 def register(app: typer.Typer) -> None:
     """Hook the commands into the root."""
     commands: dict[str, Any] = {
         "new": new, "next": next_, "label": label, "skip": skip, "undo": undo, "ungroup": ungroup, "status": status,
         "history": history, "export": export, "import": import_, "add-rows": add_rows, "withdraw": withdraw,
         "archive": archive_, "restore": restore_, "conflicts": conflicts, "adjudicate": adjudicate,
-        "suspicious": suspicious, "confirm": confirm,
+        "suspicious": suspicious, "confirm": confirm, "learner": learner,
         "forget": forget, "privacy-check": privacy, "campaigns": campaigns,
     }  # fmt: skip
     for name, command in commands.items():
@@ -535,9 +549,9 @@ def _panel(item: Item) -> Panel:
 def _plain(item: Item) -> dict[str, Any]:
     return {
         "id": item.id, "content": item.content, "source": item.source, "reason": item.reason,
-        "distance": item.distance, "nearest": item.nearest, "duplicates": list(item.duplicates),
+        "distance": item.distance, "nearest": named_positive(item.nearest), "duplicates": list(item.duplicates),
     }  # fmt: skip
 
 
-def _time(at: float | None) -> str | None:
-    return None if at is None else datetime.datetime.fromtimestamp(at).isoformat(" ", "seconds")
+def _time(at: object) -> str | None:
+    return None if not isinstance(at, int | float) else datetime.datetime.fromtimestamp(at).isoformat(" ", "seconds")

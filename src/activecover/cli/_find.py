@@ -59,8 +59,8 @@ def find(
     known_vectors: Annotated[
         Path | None, typer.Option("--known-vectors", help="Vectors of positives from outside the pool (.npy).")
     ] = None,
-    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Stop after so many labels.")] = None,
-    target: Annotated[int | None, typer.Option("--target", min=1, help="Stop after so many positives.")] = None,
+    budget: Annotated[int | None, typer.Option("--budget", min=1, help="Stop after this number of labels.")] = None,
+    target: Annotated[int | None, typer.Option("--target", min=1, help="Stop after this number of positives.")] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, max=LARGEST_COUNT, help="Seed of all randomness.")
     ] = None,
@@ -70,7 +70,7 @@ def find(
     raw: options.Raw = False,
     json: options.Json = False,
 ) -> int:
-    """Label a pool in the terminal; every answer is saved at once, and the next call goes on from there."""
+    """Label a pool in the terminal; every answer is saved at once, and the next call resumes."""
     path = log if log is not None else Path(f"{pool}.labels.jsonl")
     if export is not None:
         if export.suffix.lower() != ".csv":
@@ -85,7 +85,7 @@ def find(
         outside = PackedBits(np.asanyarray(outside), bits)
     with Campaign(
         loaded.pool, learner, log=path, seed=seed, explore=explore, budget=budget, target=target,
-        known=known or (), outside=outside,
+        known=known or (), external_positives=outside,
     ) as campaign:  # fmt: skip
         interrupted = _label(campaign)
         if export is not None:
@@ -99,16 +99,16 @@ def find(
 
 
 def _label(campaign: Campaign) -> bool:
-    """Ask until the person or the campaign stops; whether Ctrl-C ended it."""
+    """Ask until the person or the campaign stops; return whether Ctrl-C ended it."""
     screen = err()
     try:
         with _keyboard() as next_key:
-            while items := campaign.ask():
+            items = campaign.ask()
+            while items:
                 _show(campaign, items[0])
-                while not (answer := _answer(campaign, items[0], next_key())):
+                while (following := _answer(campaign, items[0], next_key())) is None:
                     screen.print(f"keys: {KEYS}")
-                if answer == "q":
-                    break
+                items = following
     except KeyboardInterrupt:
         return True
     except UnicodeDecodeError as wrong:
@@ -116,20 +116,22 @@ def _label(campaign: Campaign) -> bool:
     return False
 
 
-def _answer(campaign: Campaign, item: Item, key: str) -> str:
-    """Act on one key; empty if the key means nothing."""
+def _answer(campaign: Campaign, item: Item, key: str) -> list[Item] | None:
+    """Act on one key and return what comes next: nothing to quit, None if the key means nothing."""
+    if key == "q":
+        return []
     if key in ("y", "n"):
-        campaign.tell(item.id, key == "y")
-    elif key == "s":
+        return campaign.answer(item.id, key == "y")
+    if key == "s":
         campaign.skip(item.id)
     elif key == "?":
-        campaign.unsure(item.id)
+        campaign.mark_unsure(item.id)
     elif key == "u":
         if not campaign.undo():
             err().print("nothing to undo")
-    elif key != "q":
-        return ""
-    return key
+    else:
+        return None
+    return campaign.ask()
 
 
 @contextmanager
@@ -203,4 +205,4 @@ def _farewell(status: Status, path: Path) -> None:
     )
     if status.stopped:
         console.print(status.stopped, markup=False)
-    console.print(f"saved in {path}; the same command goes on from here", markup=False)
+    console.print(f"saved in {path}; the same command resumes", markup=False)

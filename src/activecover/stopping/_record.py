@@ -169,7 +169,7 @@ class Record:
             last = ledger.grown or ledger.created
             if last is None:
                 raise StoreError("the log does not say how many rows the pool has; give rows")
-            rows = int(last["rows"])
+            rows = int(last.rows)
         known = set(map(ledger.groups.first, ledger.known))
         asks = sorted((ask for name, ask in ledger.asks.items() if name not in known), key=_first_number)
         # A row that went back unanswered is open again and left out, unless it was drawn at random: random draws

@@ -1,95 +1,23 @@
-"""What the events add up to: who has which item, and what was said of it."""
+"""What the events of a log add up to: which items are leased to whom, and how each was labelled."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, get_args
 
-from activecover.errors import LARGEST_COUNT, StoreError
+from activecover.store import _events as events
+from activecover.store._events import Event, damaged, read_event
 from activecover.store._groups import Groups
-from activecover.store._log import Event
 
 State = Literal["open", "leased", "positive", "negative", "skipped", "unsure", "waiting", "conflict"]
-#: Of the events; a log of another format is refused.
-FORMAT = 1
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT
-
-
-def _hashes(value: Any) -> bool:
-    return isinstance(value, dict) and {"ids", "vectors"} <= value.keys() and all(map(_text, value.values()))
-
-
-def _time(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def _key(value: Any) -> bool:
-    return _text(value) and len(value) == 32 and set(value) <= set("0123456789abcdef")
-
-
-def _groups(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(group, list) and len(group) > 1 and all(map(_text, group)) for group in value
-    )
-
-
-#: What each kind of event must hold. Whatever reads events may rely on it.
-_FIELDS: dict[str, dict[str, Callable[[Any], bool]]] = {
-    "created": {
-        "rows": _count,
-        "pool": _hashes,
-        "outside": lambda value: value is None or _text(value),
-        "learner": _text,
-        "seed": _count,
-        "explore": lambda value: _count(value) or (isinstance(value, list) and all(map(_count, value))),
-    },
-    "known": {"id": _text},
-    "asked": {
-        "number": _count, "id": _text, "source": _text, "batch": _count, "by": _text, "expires": _time,
-    },
-    "told": {"id": _text, "label": lambda value: value in (0, 1), "by": _text},
-    "skipped": {"id": _text, "by": _text},
-    "unsure": {"id": _text, "by": _text},
-    "released": {"id": _text, "by": _text},
-    "undone": {"id": _text, "by": _text, "expires": _time},
-    "shared": {"id": _text, "by": _text, "expires": _time},
-    "adjudicated": {"id": _text, "label": lambda value: value in (0, 1), "by": _text},
-    "withdrawn": {"id": _text},
-    "forgotten": {"id": _text},
-    "grown": {"rows": _count, "pool": _hashes},
-    "grouped": {"rows": _count, "groups": _groups},
-    "ungrouped": {"id": _text, "by": _text},
-    "confirmed": {"id": _text, "by": _text},
-    "reached": {"number": _count, "id": _text, "source": _text},
-    "outside": {"outside": _text, "rows": _count},
-}  # fmt: skip
-#: What an event may hold besides.
-_OPTIONAL: dict[str, Callable[[Any], bool]] = {
-    "at": lambda value: _time(value) and value is not None,
-    "by": _text,
-    "note": _text,
-    "nearest": _text,
-    "request": _text,
-    "overlap": lambda value: _count(value) and value >= 1,
-    "probability": _time,
-    "open": lambda value: value is None or _count(value),
-    "duplicates": lambda value: value is None or isinstance(value, dict),
-    "key": lambda value: value is None or _key(value),
-}
-_NEED_AN_ASK = {
-    "told", "skipped", "unsure", "released", "undone", "shared", "adjudicated", "confirmed", "reached",
-}  # fmt: skip
+_NEED_AN_ASK = (
+    events.Told, events.Skipped, events.Unsure, events.Released, events.Undone, events.Shared, events.Adjudicated,
+    events.Confirmed, events.Reached,
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -101,21 +29,22 @@ class Ask:
     source: str
     batch: int
     by: str
-    expires: float | None
+    expires: events.Time | None
     state: State = "leased"
-    probability: float | None = None
+    probability: events.Time | None = None
     open: int | None = None
+    #: The draw that counts, if the item was asked for again.
     first: Ask | None = None
     #: What each person said of it, in the order in which they did.
     opinions: dict[str, bool] = field(default_factory=dict)
     #: Who else has it, for an opinion of their own, and until when.
-    also: dict[str, float | None] = field(default_factory=dict)
+    also: dict[str, events.Time | None] = field(default_factory=dict)
     #: Who decided between opinions that differ.
     judge: str | None = None
     #: Who would rather not give a second opinion on it, as long as there is anything else.
     declined: set[str] = field(default_factory=set)
     note: str | None = None
-    nearest: str | None = None
+    nearest: str | int | None = None
     #: Who looked at it a second time and said the same.
     confirmed: str | None = None
     #: Of a control row: the number under which the learner came by it, and whether that was in its own sample.
@@ -146,8 +75,10 @@ class Ledger:
     'positive'
     """
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.created: Event | None = None
+    def __init__(self, log: Iterable[Event | Mapping[str, Any]] = ()) -> None:
+        self.created: events.Created | None = None
+        #: The learner that proposes from now on, since the campaign was created.
+        self.learner_changed: events.LearnerChanged | None = None
         self.known: dict[str, None] = {}
         self.asks: dict[str, Ask] = {}
         self.next_number = 0
@@ -170,7 +101,7 @@ class Ledger:
         self.groups = Groups()
         self.grouped_rows = 0
         #: Rows and hashes of the pool when it last grew.
-        self.grown: Event | None = None
+        self.grown: events.Grown | None = None
         #: A hash of the known positives from outside, since some were added.
         self.outside: str | None = None
         self.last_at = 0.0
@@ -181,47 +112,31 @@ class Ledger:
         self._in_state: dict[State, dict[str, Ask]] = {state: {} for state in get_args(State)}
         #: How many duplicates the asks in each state stand for.
         self._duplicates: dict[State, int] = dict.fromkeys(get_args(State), 0)
-        for event in events:
+        for event in log:
             self.apply(event)
 
-    def apply(self, event: Event) -> None:
-        """Take in one event."""
-        self.check(event)
-        self.take(event)
+    def apply(self, event: Event | Mapping[str, Any]) -> None:
+        """Check an event, or a line of a log, and fold it in."""
+        found = event if isinstance(event, Event) else read_event(event)
+        self.check(found)
+        self.take(found)
 
     def take(self, event: Event) -> None:
-        """Take in one event that was checked."""
-        self.last_at = max(self.last_at, event.get("at", 0.0))
-        if "by" in event and event.get("why") != "expired":
-            self.people[event["by"]] = self.last_at
-        if "request" in event:
-            written = (event["event"], event.get("id"), event.get("label"))
-            self.requests.setdefault(event["request"], []).append(written)
-        getattr(self, f"_on_{event['event']}")(event)
+        """Fold in an event that was checked."""
+        self.last_at = max(self.last_at, event.at or 0.0)
+        if event.by is not None and not (isinstance(event, events.Released) and event.why == "expired"):
+            self.people[event.by] = self.last_at
+        if event.request is not None:
+            label = event.label if isinstance(event, events.Told | events.Adjudicated) else None
+            self.requests.setdefault(event.request, []).append((event.kind, event.id, label))
+        _FOLDS[type(event)](self, event)
 
     def check(self, event: Event) -> None:
-        """Refuse an event that is not one, or that does not follow from those before it."""
-        kind = event["event"]
-        if kind not in _FIELDS:
-            raise StoreError(f"event {event.get('seq')}: unknown kind {kind!r}; was it written by a newer version?")
-        if kind == "created":
-            self._check_created(event)
-        for name, fits in _FIELDS[kind].items():
-            if not fits(event.get(name)):
-                raise _damaged(event, f"{name} {event.get(name)!r} is damaged; restore the log from a copy")
-        for name, value in event.items():
-            if name in _OPTIONAL and not _OPTIONAL[name](value):
-                raise _damaged(event, f"{name} {value!r} is damaged; restore the log from a copy")
-        if kind in _NEED_AN_ASK and event["id"] not in self.asks:
-            raise _damaged(event, f"{event['id']!r} was never asked for; restore the log from a copy")
-
-    def _check_created(self, event: Event) -> None:
-        if event.get("format") != FORMAT:
-            raise StoreError(
-                f"event {event.get('seq')}: the label log has format {event.get('format')}, this version reads {FORMAT}"
-            )
-        if self.created or self.known or self.asks:
-            raise _damaged(event, "a label log is created once, at its start; restore it from a copy")
+        """Refuse an event that does not follow from those before it."""
+        if isinstance(event, _NEED_AN_ASK) and event.id not in self.asks:
+            raise damaged(event.seq, event.kind, f"{event.id!r} was never asked for")
+        if isinstance(event, events.Created) and (self.created or self.known or self.asks):
+            raise damaged(event.seq, event.kind, "a label log is created once, at its start")
 
     def with_state(self, *states: State) -> list[Ask]:
         """The asks in some states, in the order asked."""
@@ -250,85 +165,100 @@ class Ledger:
         return name in self.known or any(other in self.known for other in self.groups.others(name))
 
     @property
+    def forgets(self) -> bool:
+        """Whether the campaign forgets its negatives."""
+        return self.created is not None and bool(self.created.forgets)
+
+    @property
+    def learner(self) -> str:
+        """The learner that proposes, by name and version."""
+        chosen = self.learner_changed or self.created
+        return "" if chosen is None else chosen.learner
+
+    @property
     def overlap(self) -> int:
         """How many people have to say the same of an item."""
-        return int((self.created or {}).get("overlap", 1))
+        return 1 if self.created is None else self.created.overlap
 
     def active(self, seconds: float = 600.0) -> int:
         """How many people were heard of lately; one at least."""
         return max(1, sum(at >= self.last_at - seconds for at in self.people.values()))
 
-    def _on_created(self, event: Event) -> None:
+    def _on_created(self, event: events.Created) -> None:
         self.created = event
 
-    def _on_outside(self, event: Event) -> None:
-        self.outside = event["outside"]
+    def _on_learner_changed(self, event: events.LearnerChanged) -> None:
+        self.learner_changed = event
+        self.changes += 1
 
-    def _on_known(self, event: Event) -> None:
-        self.known[event["id"]] = None
+    def _on_outside(self, event: events.Outside) -> None:
+        self.outside = event.outside
 
-    def _on_asked(self, event: Event) -> None:
-        if earlier := self.asks.get(event["id"]):
+    def _on_known(self, event: events.Known) -> None:
+        self.known[event.id] = None
+
+    def _on_asked(self, event: events.Asked) -> None:
+        if earlier := self.asks.get(event.id):
             self._drop(earlier)
             self._undecide(earlier.id)
         else:
-            self.sources[event["source"]] += 1
-        ask = Ask(event["number"], event["id"], event["source"], event["batch"], event["by"], event.get("expires"))
-        ask.probability, ask.open = event.get("probability"), event.get("open")
+            self.sources[event.source] += 1
+        ask = Ask(event.number, event.id, event.source, event.batch, event.by, event.expires)
+        ask.probability, ask.open = event.probability, event.open
         # Asking again is no new draw, unless a row that was chosen without chance had gone back unanswered.
         if earlier and not (earlier.state == "open" and (earlier.first or earlier).probability == 1):
             ask.first = earlier.first or earlier
         if earlier and ask.source == "control":
             ask.reached, ask.reached_by = earlier.reached, earlier.reached_by
         self.hidden += ask.hidden - (earlier is not None and earlier.hidden)
-        ask.nearest = event.get("nearest")
+        ask.nearest = event.nearest
         self.asks[ask.id] = ask
         self._move(ask, "leased")
         self.next_number = ask.number + 1
         self.next_batch = max(self.next_batch, ask.batch + 1)
 
-    def _on_reached(self, event: Event) -> None:
+    def _on_reached(self, event: events.Reached) -> None:
         """The learner has itself come by a control row: from now on it is one of its own asks."""
-        ask = self.asks[event["id"]]
+        ask = self.asks[event.id]
         self.hidden -= ask.hidden
-        ask.reached, ask.reached_by = event["number"], event["source"]
-        self.next_number = event["number"] + 1
+        ask.reached, ask.reached_by = event.number, event.source
+        self.next_number = event.number + 1
         self.changes += ask.settled
         self.reached += ask.settled
 
-    def _on_told(self, event: Event) -> None:
-        ask, label = self.asks[event["id"]], bool(event["label"])
+    def _on_told(self, event: events.Told) -> None:
+        ask, label = self.asks[event.id], bool(event.label)
         self.revisions += ask.settled
         if self.overlap == 1:
             # One opinion is enough, and the latest is it: whoever had one before has none to take back.
             self._undecide(ask.id)
             ask.opinions.clear()
         self._unjudge(ask)
-        ask.opinions[event["by"]] = label
-        ask.note = event.get("note", ask.note)
+        ask.opinions[event.by] = label
+        ask.note = ask.note if event.note is None else event.note
         ask.confirmed = None
         self._decide(event, self._verdict(ask))
 
-    def _on_adjudicated(self, event: Event) -> None:
-        ask = self.asks[event["id"]]
+    def _on_adjudicated(self, event: events.Adjudicated) -> None:
+        ask = self.asks[event.id]
         self.revisions += ask.settled
         self._unjudge(ask)
-        self._decide(event, "positive" if event["label"] else "negative")
-        ask.judge, ask.confirmed = event["by"], None
+        self._decide(event, "positive" if event.label else "negative")
+        ask.judge, ask.confirmed = event.by, None
 
-    def _on_shared(self, event: Event) -> None:
-        self.asks[event["id"]].also[event["by"]] = event.get("expires")
+    def _on_shared(self, event: events.Shared) -> None:
+        self.asks[event.id].also[event.by] = event.expires
 
-    def _on_skipped(self, event: Event) -> None:
+    def _on_skipped(self, event: events.Skipped) -> None:
         self._set_aside(event, "skipped")
 
-    def _on_unsure(self, event: Event) -> None:
+    def _on_unsure(self, event: events.Unsure) -> None:
         self._set_aside(event, "unsure")
 
-    def _on_released(self, event: Event) -> None:
-        ask = self.asks[event["id"]]
-        if event["by"] in ask.also:
-            del ask.also[event["by"]]
+    def _on_released(self, event: events.Released) -> None:
+        ask = self.asks[event.id]
+        if event.by in ask.also:
+            del ask.also[event.by]
             return
         self._undecide(ask.id)
         ask.opinions.clear()
@@ -336,45 +266,45 @@ class Ledger:
         # What was proposed while someone had it rests on less than is free now.
         self.changes += 1
 
-    def _on_undone(self, event: Event) -> None:
-        ask = self.asks[event["id"]]
+    def _on_undone(self, event: events.Undone) -> None:
+        ask = self.asks[event.id]
         was_settled, ask.confirmed = ask.settled, None
         self.revisions += was_settled
         if self.overlap == 1:
             self._undecide(ask.id)
             ask.opinions.clear()
-        if ask.judge == event["by"]:
+        if ask.judge == event.by:
             # Taken back by who had decided between opinions; those stand, their own one too.
             self._unjudge(ask)
             self._move(ask, self._verdict(ask))
             self.changes += was_settled
             return
         self._unjudge(ask)
-        self._decisions.pop((ask.id, event["by"]), None)
-        ask.opinions.pop(event["by"], None)
+        self._decisions.pop((ask.id, event.by), None)
+        ask.opinions.pop(event.by, None)
         if ask.opinions:
             # The others' opinions stand; this person is to say again.
-            ask.also[event["by"]] = event.get("expires")
+            ask.also[event.by] = event.expires
             self._move(ask, self._verdict(ask))
         else:
             self._move(ask, "leased")
-            ask.by, ask.expires = event["by"], event.get("expires")
+            ask.by, ask.expires = event.by, event.expires
         self.changes += was_settled
 
-    def _on_confirmed(self, event: Event) -> None:
-        self.asks[event["id"]].confirmed = event["by"]
+    def _on_confirmed(self, event: events.Confirmed) -> None:
+        self.asks[event.id].confirmed = event.by
 
-    def _on_grouped(self, event: Event) -> None:
-        for first, *others in event["groups"]:
+    def _on_grouped(self, event: events.Grouped) -> None:
+        for first, *others in event.groups:
             with self._regrouping(first):
                 self.groups.join(first, others)
-        self.grouped_rows = event["rows"]
+        self.grouped_rows = event.rows
 
-    def _on_ungrouped(self, event: Event) -> None:
-        self._take_out(event["id"])
+    def _on_ungrouped(self, event: events.Ungrouped) -> None:
+        self._take_out(event.id)
 
-    def _on_withdrawn(self, event: Event) -> None:
-        name = event["id"]
+    def _on_withdrawn(self, event: events.Withdrawn) -> None:
+        name = event.id
         self.withdrawn[name] = None
         self.revisions += 1
         # Who was labelled stands for the others even when erased; else the next of them does from now on.
@@ -398,19 +328,19 @@ class Ledger:
             self._put(ask)
             self.changes += ask.settled
 
-    def _on_forgotten(self, event: Event) -> None:
-        self.forgotten[event["id"]] = None
+    def _on_forgotten(self, event: events.Forgotten) -> None:
+        self.forgotten[event.id] = None
 
-    def _on_grown(self, event: Event) -> None:
+    def _on_grown(self, event: events.Grown) -> None:
         self.grown = event
         self.revisions += 1
 
-    def _set_aside(self, event: Event, state: State) -> None:
-        ask = self.asks[event["id"]]
-        if event["by"] in ask.also:
+    def _set_aside(self, event: events.Skipped | events.Unsure, state: State) -> None:
+        ask = self.asks[event.id]
+        if event.by in ask.also:
             # A second opinion that is not to be had from this person; the first one stands.
-            del ask.also[event["by"]]
-            ask.declined.add(event["by"])
+            del ask.also[event.by]
+            ask.declined.add(event.by)
             return
         self._decide(event, state)
 
@@ -422,17 +352,17 @@ class Ledger:
             return "conflict"
         return "positive" if said.pop() else "negative"
 
-    def _decide(self, event: Event, state: State) -> None:
-        ask = self.asks[event["id"]]
+    def _decide(self, event: events.Told | events.Adjudicated | events.Skipped | events.Unsure, state: State) -> None:
+        ask = self.asks[event.id]
         was = ask.state
         if was in ("skipped", "unsure"):
             # Whoever put it aside has nothing left to take back.
             self._decisions.pop((ask.id, ask.by), None)
-        ask.also.pop(event["by"], None)
+        ask.also.pop(event.by, None)
         self._move(ask, state)
-        ask.by = event["by"]
-        self._decisions.pop((ask.id, event["by"]), None)
-        self._decisions[ask.id, event["by"]] = None
+        ask.by = event.by
+        self._decisions.pop((ask.id, event.by), None)
+        self._decisions[ask.id, event.by] = None
         self.changes += was != state and ("positive" in (was, state) or "negative" in (was, state))
 
     def _unjudge(self, ask: Ask) -> None:
@@ -464,5 +394,7 @@ class Ledger:
         self._duplicates[ask.state] += len(self.groups.others(ask.id))
 
 
-def _damaged(event: Event, what: str) -> StoreError:
-    return StoreError(f"event {event.get('seq')} ({event['event']}): {what}")
+#: What takes in each kind of event.
+_FOLDS: dict[type[Event], Callable[[Ledger, Any], None]] = {
+    kind: getattr(Ledger, f"_on_{name}") for name, kind in events.KINDS.items()
+}

@@ -8,15 +8,14 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from activecover.errors import InputError, StoreError
 from activecover.files import lock, open_private, sync_folder
 from activecover.store._chain import START, first_break, head_of, heads, link
-
-Event = dict[str, Any]
+from activecover.store._events import Line
 
 #: The end of a line that others of the same append follow.
 _MORE = b" "
@@ -46,11 +45,11 @@ class EventLog(ABC):
     shared: ClassVar[bool] = False
 
     @abstractmethod
-    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
+    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Line]:
         """Add events and return them with their positions."""
 
     @abstractmethod
-    def read(self, since: int = 0) -> Iterator[Event]:
+    def read(self, since: int = 0) -> Iterator[Line]:
         """The events from a position on."""
 
     @abstractmethod
@@ -70,7 +69,7 @@ class EventLog(ABC):
         return nullcontext()
 
     def try_brain(self) -> bool:
-        """Become the one process that runs the learner; whether we are."""
+        """Try to become the process that runs the learner; return whether it succeeded."""
         return True
 
     def close(self) -> None:  # noqa: B027 - most have nothing to let go of
@@ -94,16 +93,16 @@ class MemoryLog(EventLog):
     """
 
     def __init__(self) -> None:
-        self._events: list[Event] = []
+        self._events: list[Line] = []
         #: The head of the chain, and how many events it stands for: people who answer need not wait for it.
         self._head, self._linked = START, 0
 
-    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
+    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Line]:
         numbered = [_as_read(len(self) + i, event) for i, event in enumerate(events)]
         self._events.extend(numbered)
         return [dict(event) for event in numbered]
 
-    def read(self, since: int = 0) -> Iterator[Event]:
+    def read(self, since: int = 0) -> Iterator[Line]:
         return (dict(event) for event in self._events[since:])
 
     def __len__(self) -> int:
@@ -148,9 +147,11 @@ class JsonlLog(EventLog):
         self._file: IO[bytes] | None = None
         self._process = os.getpid()
         self._closed = False
-        self._events: list[Event] = []
+        self._events: list[Line] = []
         self._size = 0
         self._head = START
+        #: What was appended in this turn, and is written at its end; None outside of turns.
+        self._pending: list[bytes] | None = None
         if self.path.exists():
             self._open(new=False)
             try:
@@ -159,20 +160,45 @@ class JsonlLog(EventLog):
                 self.close()
                 raise
 
-    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Event]:
+    def append(self, events: Sequence[Mapping[str, Any]]) -> list[Line]:
         added = [json.loads(encode(len(self) + i, event)) for i, event in enumerate(events)]
-        if not added:
-            return []
-        lines, head = [], self._head
-        for event in added:
-            head = link(head, event)
-            lines.append(encode_chained(event, head))
-        data = (_MORE + b"\n").join(lines) + b"\n"
+        with self.turn():
+            self._check()
+            assert self._pending is not None
+            for event in added:
+                self._head = link(self._head, event)
+                self._pending.append(encode_chained(event, self._head))
+            self._events.extend(added)
+        return [dict(event) for event in added]
+
+    @contextmanager
+    def turn(self, lasting: bool = True) -> Iterator[None]:
+        """A time whose events are written together at its end, or not at all."""
+        if self._pending is not None:
+            yield
+            return
+        self._pending, before, head = [], len(self._events), self._head
+        try:
+            yield
+            self._write(self._pending)
+        except BaseException:
+            del self._events[before:]
+            self._head = head
+            raise
+        finally:
+            self._pending = None
+
+    def _check(self) -> None:
         if self._closed:
             raise StoreError(f"{self.path}: this label log was closed; open it again")
         if self._process != os.getpid():
             # A forked child has its parent's lock but not what the parent writes from now on.
             raise StoreError(f"{self.path}: this label log was opened by another process; open it again in this one")
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        if not lines:
+            return
+        data = (_MORE + b"\n").join(lines) + b"\n"
         created = self._file is None
         if created:
             self._open(new=True)
@@ -191,11 +217,8 @@ class JsonlLog(EventLog):
         if not self._size:
             sync_folder(self.path.parent)
         self._size += len(data)
-        self._head = head
-        self._events.extend(added)
-        return [dict(event) for event in added]
 
-    def read(self, since: int = 0) -> Iterator[Event]:
+    def read(self, since: int = 0) -> Iterator[Line]:
         return (dict(event) for event in self._events[since:])
 
     def __len__(self) -> int:
@@ -246,7 +269,7 @@ class JsonlLog(EventLog):
         if self._size and os.pread(self._file.fileno(), 1, self._size - 1) != b"\n":
             os.pwrite(self._file.fileno(), b"\n", self._size - 1)
 
-    def _read_file(self) -> tuple[tuple[list[Event], list[str | None]], int]:
+    def _read_file(self) -> tuple[tuple[list[Line], list[str | None]], int]:
         """The events, the hashes kept with them, and where the last of them ends."""
         if self._file is None:
             return ([], []), 0
@@ -289,7 +312,7 @@ def encode(position: int, event: Mapping[str, Any]) -> bytes:
         raise InputError(f"event {event.get('event')!r} cannot be kept as JSON: {wrong}") from wrong
 
 
-def _as_read(position: int, event: Mapping[str, Any]) -> Event:
+def _as_read(position: int, event: Mapping[str, Any]) -> Line:
     """An event as it comes back from a file: what does not survive that does not survive in memory either."""
     if "chain" in event:
         return _through_json(position, event)
@@ -301,36 +324,36 @@ def _as_read(position: int, event: Mapping[str, Any]) -> Event:
     return {"seq": position, **event}
 
 
-def _through_json(position: int, event: Mapping[str, Any]) -> Event:
-    read: Event = json.loads(encode(position, event).decode())
+def _through_json(position: int, event: Mapping[str, Any]) -> Line:
+    read: Line = json.loads(encode(position, event).decode())
     return read
 
 
-def lines_of(events: Iterable[Event]) -> bytes:
+def lines_of(events: Iterable[Line]) -> bytes:
     """Events as the lines of a label log, each with the hash of itself and all before it."""
     every = list(events)
     return b"".join(encode_chained(event, head) + b"\n" for event, head in zip(every, heads(every), strict=True))
 
 
-def events_of(path: Path, name: str | None = None) -> list[Event]:
+def events_of(path: Path, name: str | None = None) -> list[Line]:
     """The events of a file of such lines, which is ``name`` to people; one that was changed is refused."""
     events, kept = parse_lines(name or path, path.read_bytes().splitlines())
     _checked_head(name or path, events, kept)
     return events
 
 
-def encode_chained(event: Event, head: str) -> bytes:
+def encode_chained(event: Line, head: str) -> bytes:
     """One numbered event as a line, with the hash of itself and all before it."""
     return json.dumps({**event, "chain": head}, ensure_ascii=False, allow_nan=False).encode()
 
 
-def parse_lines(path: Path | str, lines: Sequence[bytes]) -> tuple[list[Event], list[str | None]]:
+def parse_lines(path: Path | str, lines: Sequence[bytes]) -> tuple[list[Line], list[str | None]]:
     """The events of lines, and the hashes kept with them."""
     events = [_parse(path, number, line) for number, line in enumerate(lines)]
-    return events, [event.pop("chain", None) for event in events]
+    return events, [None if (kept := event.pop("chain", None)) is None else str(kept) for event in events]
 
 
-def _checked_head(path: Path | str, events: Sequence[Event], kept: Sequence[str | None]) -> str:
+def _checked_head(path: Path | str, events: Sequence[Line], kept: Sequence[str | None]) -> str:
     broken = first_break(events, kept)
     if broken is not None:
         raise StoreError(
@@ -341,9 +364,9 @@ def _checked_head(path: Path | str, events: Sequence[Event], kept: Sequence[str 
     return (kept[-1] if kept else START) or head_of(events)
 
 
-def _parse(path: Path | str, number: int, line: bytes) -> Event:
+def _parse(path: Path | str, number: int, line: bytes) -> Line:
     try:
-        event: Event = json.loads(line)
+        event: Line = json.loads(line)
     except (ValueError, RecursionError) as wrong:
         raise StoreError(f"{path} line {number + 1}: damaged, not a label log event; restore it from a copy") from wrong
     named = isinstance(event, dict) and isinstance(event.get("event"), str)

@@ -9,7 +9,8 @@ from typing import Any
 
 from activecover.errors import StoreError
 from activecover.store._chain import START, canonical, link, link_text
-from activecover.store._log import Event, encode
+from activecover.store._events import Line
+from activecover.store._log import encode
 from activecover.store._shared import Ready
 
 REMEDY = "restore the store from a backup"
@@ -17,20 +18,20 @@ REMEDY = "restore the store from a backup"
 _MANY = 2**31
 
 
-def sealed_row(place: int, event: Any, head: str) -> tuple[Event, str, str]:
+def sealed_row(place: int, event: Any, head: str) -> tuple[Line, str, str]:
     """An event as it will be read, the text to store, and the head of the chain after it."""
-    read: Event = json.loads(encode(place, event))
+    read: Line = json.loads(encode(place, event))
     text = canonical(read)
     return read, text, link_text(head, text)
 
 
-def checked_events(rows: Sequence[Any], *, first: int, head: str, where: object) -> list[Event]:
+def checked_events(rows: Sequence[Any], *, first: int, head: str, where: object) -> list[Line]:
     """The events of database rows that follow on ``head``; a row that was changed, lost or damaged is named.
 
     The stored text is hashed as it is. Only where the hash does not fit is the text put into canonical form first:
     earlier versions stored it in another form.
     """
-    events: list[Event] = []
+    events: list[Line] = []
     for place, row in enumerate(rows, first):
         try:
             event = json.loads(row.body)
@@ -82,7 +83,8 @@ def sealed_proposal(campaign: int, place: int, one: Ready) -> dict[str, Any]:
     """A proposal as a row to store."""
     row = {
         "campaign": campaign, "place": place, "item": one.id, "source": one.source,
-        "labels": one.labels, "probability": one.probability, "nearest": one.nearest,
+        "labels": one.labels, "probability": one.probability,
+        "nearest": None if one.nearest is None else json.dumps([one.nearest]),
     }  # fmt: skip
     return {**row, "seal": _seal(row.values())}
 
@@ -91,10 +93,12 @@ def proposal_of(row: Any) -> Ready | None:
     """The proposal in a stored row; None where the row was changed, or cannot be read."""
     try:
         parts = row.campaign, row.place, row.item, row.source, row.labels, row.probability, row.nearest
-        whole = row.seal == _seal(parts)
-    except (AttributeError, TypeError, ValueError):
-        whole = False
-    return Ready(row.item, row.source, row.labels, row.probability, row.nearest) if whole else None
+        if row.seal != _seal(parts):
+            return None
+        nearest = None if row.nearest is None else json.loads(row.nearest)[0]
+        return Ready(row.item, row.source, row.labels, row.probability, nearest)
+    except (AttributeError, TypeError, ValueError, KeyError, IndexError):
+        return None
 
 
 def _seal(parts: Iterable[Any]) -> str:

@@ -17,7 +17,8 @@ class Ready:
     source: str
     labels: int
     probability: float | None
-    nearest: str | None
+    #: The positive that it is near to: an item, or the number of one from outside the pool.
+    nearest: str | int | None
 
 
 class SharedLog(EventLog):
@@ -44,3 +45,15 @@ class SharedLog(EventLog):
     @abstractmethod
     def demand(self) -> tuple[int, int]:
         """How many proposals are waited for, and how many wait to be taken."""
+
+    @abstractmethod
+    def mark(self) -> object:
+        """What to give to :meth:`wait`, taken before looking at what there is, so that nothing is missed."""
+
+    @abstractmethod
+    def wait(self, mark: object, seconds: float) -> bool:
+        """Wait until something was written after the mark; False if the time is over, or after :meth:`wake`."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """End the wait of another thread."""

@@ -83,7 +83,7 @@ def make_app(
     @app.get("/metrics", tags=["server"], response_class=PlainTextResponse, responses=RESPONSES)
     def prometheus() -> PlainTextResponse:
         """Figures for Prometheus."""
-        text = metrics.text((one.name, one.reader.counts()) for one in desk.opened())
+        text = metrics.text((one.name, one.sight.counts()) for one in desk.opened())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")

@@ -14,13 +14,11 @@ from urllib.parse import parse_qs, quote
 
 import numpy as np
 
-from activecover.campaign import Certificate, Item, Status
-from activecover.campaign._agreement import Agreement
-from activecover.campaign._doubting import Suspicion
+from activecover.campaign import Agreement, Certificate, Item, Status, Suspicion
 from activecover.errors import ActiveCoverError, InputError, MissingExtraError, StoreError, check_count
 from activecover.extras import require
 from activecover.stopping import Assessment
-from activecover.store import Event
+from activecover.store import Line
 from activecover.trace import Trace
 
 _PAGE = 1000
@@ -174,7 +172,7 @@ class RemoteCampaign:
         """Put items aside; they come back when nothing else is left."""
         self._post("skip", ids=_names(ids), by=by)
 
-    def unsure(self, ids: str | Sequence[str], by: str = "me") -> None:
+    def mark_unsure(self, ids: str | Sequence[str], by: str = "me") -> None:
         """Say that an item cannot be decided on now."""
         self._post("unsure", ids=_names(ids), by=by)
 
@@ -191,7 +189,7 @@ class RemoteCampaign:
         """Decide on an item on which people disagree."""
         self._post("adjudicate", id=id, label=_plain(label), by=by)
 
-    def suspicious(self) -> list[Suspicion]:
+    def suspects(self) -> list[Suspicion]:
         """Positives that deserve a second look."""
         found = self._get("suspicious")["suspicious"]
         return [Suspicion(_items([one["item"]])[0], one["reason"]) for one in found]
@@ -231,7 +229,7 @@ class RemoteCampaign:
         """One record per item that was asked for: its label, who gave it, when, and why it was asked."""
         return list(self._pages("records", "records", _PAGE))
 
-    def history(self, id: str | None = None) -> list[Event]:
+    def history(self, id: str | None = None) -> list[Line]:
         """All events, or those of one item, in order."""
         return list(self._pages("history", "events", _PAGE, id=id))
 

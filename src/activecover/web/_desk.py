@@ -10,14 +10,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path, PurePath
 from typing import Any
 
-from activecover.campaign import UNDO_WINDOW, Campaign, Item
+from activecover.campaign import UNDO_WINDOW, Campaign
 from activecover.errors import InputError, StoreError
 from activecover.files import WorkFolder, open_private
 from activecover.intake import Busy, ConfinedIntake, DiskFull, TooLarge, comes_from_elsewhere
 from activecover.web._map import PoolMap, Way
 from activecover.web._problems import DISK_FULL, Problem, missing
-from activecover.web._promises import Promises
-from activecover.web._reader import Reader
 from activecover.web._show import LARGEST_TEMPLATE, Showcase
 from activecover.web._uploads import Uploads
 from activecover.workspace import Workspace, embedding_for, secret_of
@@ -33,34 +31,21 @@ _INTAKE = ("columns", "id_column", "label_column", "show", "metric", "header")
 
 
 class Open:
-    """A campaign that is open, and what is drawn from it."""
+    """A campaign that is open, and what is shown of it."""
 
     def __init__(self, name: str, campaign: Campaign, showcase: Showcase) -> None:
         self.name = name
         self.campaign = campaign
+        self.sight = campaign.sight
         self.showcase = showcase
-        self.reader = Reader(campaign)
-        self.promises = Promises()
         self._lock = threading.Lock()
         self._maps: dict[Way, PoolMap] = {}
 
-    def ask(self, k: int, by: str, shown: str | None = None) -> list[Item]:
-        """Lease items to someone, first what their page shows already, and none that another page may show next."""
-        promised = shown if shown is not None and self.promises.are_kept(by, shown) else None
-        items = self.campaign.ask(k, by, shown=promised, avoid=self.promises.to_others(by))
-        broken = self.promises.to_others(by).intersection(item.id for item in items)
-        if not broken:
-            return items
-        # They were shown to someone in this very moment.
-        self.campaign.release(sorted(broken), by)
-        return self.campaign.ask(k, by, avoid=self.promises.to_others(by))
-
-    def ahead(self, name: str, by: str) -> dict[bool | None, Item]:
-        """What comes next for either answer to someone's item, or none, promised to them."""
-        found = self.campaign.ahead(name)
-        self.promises.make(by, [item.id for item in found.values()])
-        # Someone may have got one of them before it was promised.
-        return found if found and not self.reader.taken(item.id for item in found.values()) else {}
+    @property
+    def mark(self) -> str:
+        """Distinguishes this campaign from another of its name, in every process."""
+        created = self.campaign.journal.ledger.created
+        return format(int(1e6 * (0 if created is None else created.at or 0)), "x")
 
     def map(self, by: Way) -> PoolMap:
         """The pool in two dimensions; found when first looked at."""
@@ -120,7 +105,7 @@ class Desk:
             if found is None:
                 self.check_exists(name)
                 about = self.home.store.about(name)
-                campaign = self.home.open(name, think_ahead=True, lease=about.get("lease") or self._lease)
+                campaign = self.home.open(name, think_ahead=True, default_lease=self._lease)
                 found = self.adopt(name, campaign, about.get("template"))
             return found
 

@@ -41,7 +41,7 @@ _ANSWERS = {True: "yes", False: "no", None: "aside"}
 @router.post("/campaigns/{name}/ask", tags=["label"])
 def ask(one: One, me: Me, body: models.AskBody) -> models.Items:
     """Lease items to someone; asking again returns the same ones until they are told."""
-    return _items(one, me, one.ask(_many(me, body.k), name_of(me, body.by), body.shown))
+    return _items(one, me, one.campaign.ask(_many(me, body.k), name_of(me, body.by), shown=body.shown))
 
 
 @router.post("/campaigns/{name}/answer", tags=["label"])
@@ -50,13 +50,17 @@ def answer(one: One, me: Me, body: models.AnswerBody, key: Key = None) -> models
     by = name_of(me, body.by)
     check_theirs(one, me, body.id)
 
+    found: list[Item] = []
+    k = _many(me, body.k)
+
     def act() -> None:
         with one.campaign.together():
             check_undecided(one, me, {body.id: body.label})
-            one.campaign.tell(body.id, body.label, by)
+            found.extend(one.campaign.answer(body.id, body.label, by, k, shown=body.shown))
 
     once(one.campaign, key, {"asked", "told"}, {body.id: body.label}, act)
-    return _items(one, me, one.ask(_many(me, body.k), by, body.shown))
+    # A repeated request gets what was leased the first time, and another process may have to propose first.
+    return _items(one, me, found or one.campaign.ask(k, by))
 
 
 @router.get("/campaigns/{name}/ahead", tags=["label"])
@@ -64,7 +68,8 @@ def ahead(one: One, me: Me, id: Annotated[str, Query(description="An item on som
     """The next item for each answer, so that it can be shown without waiting; nothing is leased by it."""
     check_theirs(one, me, id)
     one.campaign.pool.row(id)
-    return models.Ahead(**{answer: _view(one, me, item) for answer, item in _following(one, id).items()})
+    following = one.campaign.peek_next(id)
+    return models.Ahead(**{_ANSWERS[answer]: _view(one, me, item) for answer, item in following.items()})
 
 
 @router.post("/campaigns/{name}/tell", tags=["label"])
@@ -100,7 +105,7 @@ def unsure(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Do
     by = name_of(me, body.by)
     check_theirs(one, me, body.ids)
     return _done(
-        one, me, once(one.campaign, key, {"unsure"}, _named(body.ids), lambda: one.campaign.unsure(body.ids, by))
+        one, me, once(one.campaign, key, {"unsure"}, _named(body.ids), lambda: one.campaign.mark_unsure(body.ids, by))
     )
 
 
@@ -122,7 +127,7 @@ def undo(one: One, me: Me, body: models.UndoBody, key: Key = None) -> models.Don
     def act() -> None:
         with one.campaign.together():
             if by is not None and body.count > 0:
-                check_undecided(one, me, dict.fromkeys(one.campaign.last_decisions(body.count, by)))
+                check_undecided(one, me, dict.fromkeys(one.campaign.journal.ledger.last_decisions(body.count, by)))
             undone.extend(one.campaign.undo(body.count, by=by))
 
     return _done(one, me, once(one.campaign, key, {"undone"}, None, act), undone)
@@ -145,11 +150,11 @@ def frame(one: One, me: Me, id: str, shown: Mark = "") -> Response:
 
 
 def _view(one: Open, me: Person, item: Item) -> models.ItemView:
-    """An item as someone may see it: to annotators all look alike, whyever they were asked for."""
+    """An item as someone may see it: annotators see no provenance."""
     if me.may("adjudicator"):
         return models.ItemView(**one.showcase.item(item))
-    if is_double_blind(one, me) and not one.reader.is_known(item.nearest):
-        # That an item is positive by now would tell those who answered it what the others said.
+    if is_double_blind(one, me) and item.nearest not in one.sight.ledger.known:
+        # That an item is positive by now would reveal the other opinions to those who answered it.
         item = replace(item, nearest=None)
     return models.ItemView(**one.showcase.item(item, blind=True, shown_to=me.name))
 
@@ -159,22 +164,10 @@ def _many(me: Person, k: int) -> int:
     return k if me.may("adjudicator") else min(k, _MOST_HELD)
 
 
-def _following(one: Open, name: str) -> dict[str, Item]:
-    """What follows each answer to an item for who has it, as far as it is known."""
-    who = one.reader.holder(name)
-    if who is None:
-        return {}
-    if one.reader.on_table(who) > 1:
-        # What someone has besides comes next, whatever the answer.
-        waiting = next(item for item in one.ask(2, who) if item.id != name)
-        return dict.fromkeys(("yes", "no", "aside"), waiting)
-    return {_ANSWERS[answer]: item for answer, item in one.ahead(name, who).items()}
-
-
 def _items(one: Open, me: Person, found: Sequence[Item]) -> models.Items:
     stopped = None
     if not found:
-        stands = one.reader.sight.status()
+        stands = one.sight.status()
         stopped = stands.stopped or stands.note or _NOTHING_LEFT
         if is_double_blind(one, me):
             # Whether all is settled, or how many positives there are, would tell what others said.
@@ -200,6 +193,6 @@ def _visible(one: Open, me: Person, name: str, mark: str) -> int:
     if not me.may_look and not one.showcase.was_shown(mark, name, me.name):
         check_theirs(one, me, name)
     row = one.campaign.pool.row(name)
-    if one.campaign.pool.withdrawn[row] or one.campaign.withheld([name]):
+    if one.campaign.pool.withdrawn[row] or one.sight.withheld([name]):
         raise InputError(f"id {name!r} was erased from the pool")
     return row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,17 +14,19 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
-from activecover.campaign import Campaign
-from activecover.errors import InputError, StoreError
-from activecover.store import Ask
+from activecover.campaign import Campaign, Snapshot, named_positive
+from activecover.errors import InputError
+from activecover.intake import is_picture
+from activecover.stopping import Assessment
+from activecover.store import Ask, Line
 from activecover.web import _models as models
 from activecover.web._desk import Desk, Open
 from activecover.web._map import Way
-from activecover.web._reader import finite
 from activecover.web._routes import (
     LOOKING,
     RESPONSES,
     UNCHANGED,
+    WITHHELD,
     Key,
     Limit,
     Me,
@@ -53,13 +56,13 @@ def adjudicate(one: One, me: Me, body: models.AdjudicateBody, key: Key = None) -
     by = name_of(me, body.by)
     act = lambda: one.campaign.adjudicate(body.id, body.label, by)  # noqa: E731
     written = once(one.campaign, key, {"adjudicated"}, {body.id: body.label}, act)
-    return models.Done(counts=one.reader.counts(), repeated=bool(written))
+    return models.Done(counts=one.sight.counts(), repeated=bool(written))
 
 
 @router.get("/campaigns/{name}/suspicious", tags=["look"])
 def suspicious(one: One) -> dict[str, Any]:
     """Positives that deserve a second look, and why."""
-    found = one.campaign.suspicious()
+    found = one.campaign.suspects()
     return {"suspicious": [{"item": one.showcase.item(doubt.item), "reason": doubt.reason} for doubt in found]}
 
 
@@ -68,7 +71,7 @@ def confirm(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.D
     """Say of positives, at a second look, that they are."""
     by = name_of(me, body.by)
     written = once(one.campaign, key, {"confirmed"}, None, lambda: one.campaign.confirm(body.ids, by))
-    return models.Done(counts=one.reader.counts(), repeated=bool(written))
+    return models.Done(counts=one.sight.counts(), repeated=bool(written))
 
 
 @router.post("/campaigns/{name}/ungroup", tags=["label"], dependencies=_SETTLING)
@@ -76,13 +79,13 @@ def ungroup(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.D
     """Take items out of their groups of duplicates."""
     by = name_of(me, body.by)
     written = once(one.campaign, key, {"ungrouped"}, None, lambda: one.campaign.ungroup(body.ids, by))
-    return models.Done(counts=one.reader.counts(), repeated=bool(written))
+    return models.Done(counts=one.sight.counts(), repeated=bool(written))
 
 
 @router.get("/campaigns/{name}/status", tags=["look"], responses=UNCHANGED)
 def status(one: One, request: Request, response: Response) -> Any:
     """How the campaign stands. With ``If-None-Match`` nothing is sent as long as nothing has changed."""
-    return fresh(one, request, response, lambda: one.reader.sight.status().as_dict())
+    return fresh(one, request, response, lambda: one.sight.status().as_dict())
 
 
 @router.get("/campaigns/{name}/progress", tags=["look"], responses=UNCHANGED)
@@ -90,9 +93,8 @@ def progress(one: One, me: Me, request: Request, response: Response) -> Any:
     """Curves, people, and the bound on recall, which is for owners as long as it is not certified."""
 
     def make() -> dict[str, Any]:
-        agreement = dataclasses.asdict(one.campaign.agreement())
-        drawn = one.reader.progress(bound=not one.reader.sight.blind or may_see_blind(me))
-        return {**drawn, "status": one.reader.sight.status().as_dict(), "agreement": agreement}
+        shown = not one.sight.blind or may_see_blind(me)
+        return _progress(one.campaign.snapshot(bound=shown), withheld=not shown)
 
     return fresh(one, request, response, make)
 
@@ -101,7 +103,7 @@ def progress(one: One, me: Me, request: Request, response: Response) -> Any:
 def assess(one: One, me: Me) -> dict[str, Any]:
     """What is proved of recall by now, on what assumptions, and the price of the target."""
     with promise_seen_by(one, me):
-        return finite(one.campaign.assess().as_dict())
+        return finite(one.campaign.assess())
 
 
 @router.get("/campaigns/{name}/certificate", tags=["look"])
@@ -114,14 +116,14 @@ def certificate(desk: TheDesk, one: One, me: Me) -> dict[str, Any]:
 @router.get("/campaigns/{name}/trace", tags=["look"])
 def trace(one: One) -> dict[str, Any]:
     """What was asked and found, in order."""
-    found = dataclasses.asdict(one.reader.sight.trace())
+    found = dataclasses.asdict(one.sight.trace())
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
 
 
 @router.get("/campaigns/{name}/records", tags=["look"])
 def records(one: One, offset: Offset = 0, limit: Limit = 1000) -> dict[str, Any]:
     """One record per item that was asked for: its label, who gave it, when, and why it was asked."""
-    found = one.reader.sight.records()
+    found = one.sight.records()
     return {"total": len(found), "records": found[offset : offset + limit]}
 
 
@@ -142,7 +144,8 @@ def history(
     newest: bool = False,
 ) -> dict[str, Any]:
     """What happened, a page at a time; nothing is ever removed from it."""
-    events = one.reader.events(search, id)
+    wanted = search.casefold().strip()
+    events = [line for line in one.sight.events(id) if not wanted or wanted in _words(line)]
     if newest:
         events.reverse()
     return {"total": len(events), "events": events[offset : offset + limit]}
@@ -157,9 +160,9 @@ def items(
     limit: Limit = 50,
 ) -> dict[str, Any]:
     """What was asked for, latest first."""
-    blind, found = one.reader.sight.blind, one.reader.decisions(search, state)
+    blind, found = one.sight.blind, _decisions(one, search.casefold().strip(), state)
     page = found[offset : offset + limit]
-    gone = one.campaign.withheld([ask.id for ask in page])
+    gone = one.sight.withheld([ask.id for ask in page])
     shown = [_decision(one, ask, blind=blind, gone=ask.id in gone) for ask in page]
     return {"total": len(found), "items": shown}
 
@@ -233,9 +236,50 @@ def sent_file(desk: Desk, write: Callable[[Path], Any], filename: str, kind: str
     return FileResponse(path, media_type=kind, filename=filename, background=BackgroundTask(desk.discard, folder))
 
 
+def finite(assessment: Assessment) -> dict[str, Any]:
+    """An assessment as JSON can hold it."""
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in assessment.as_dict().items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in plain.items()
+    }
+
+
+def _progress(shown: Snapshot, *, withheld: bool) -> dict[str, Any]:
+    """A snapshot as the page takes it."""
+    curve = dataclasses.asdict(shown.curve)
+    curve["distance"] = [{"label": label, "distance": far} for label, far in curve.pop("distances")]
+    return {
+        "rows": shown.status.rows, **curve, "people": [dataclasses.asdict(person) for person in shown.people],
+        "bound": None if shown.bound is None else finite(shown.bound.assessment),
+        "bounds": [] if shown.bound is None else shown.bound.course,
+        "withheld": WITHHELD if withheld else None,
+        "status": shown.status.as_dict(), "agreement": dataclasses.asdict(shown.agreement),
+    }  # fmt: skip
+
+
+def _words(line: Line) -> str:
+    return " ".join(str(line.get(key, "")) for key in ("event", "id", "by", "note", "source")).casefold()
+
+
+def _decisions(one: Open, wanted: str, state: str | None) -> list[Ask]:
+    """What was asked for, latest first; with what a search finds in ids, people, notes and contents."""
+    found = [ask for ask in one.sight.decisions() if state is None or ask.state == state]
+    if not wanted:
+        return found
+    gone = one.sight.withheld([ask.id for ask in found])
+    return [ask for ask in found if _holds(one.campaign, ask, wanted, ask.id not in gone)]
+
+
+def _holds(campaign: Campaign, ask: Ask, wanted: str, there: bool) -> bool:
+    if any(wanted in text.casefold() for text in (ask.id, ask.by, ask.note or "")):
+        return True
+    values = campaign.pool.content(campaign.pool.row(ask.id)).values() if there else ()
+    return any(wanted in str(value).casefold() for value in values if not is_picture(str(value)))
+
+
 def _decision(one: Open, ask: Ask, *, blind: bool, gone: bool) -> dict[str, Any]:
     row = int(one.campaign.pool.rows([ask.id])[0])
-    told = {"source": ask.source, "nearest": ask.nearest, "number": ask.number}
+    told = {"source": ask.source, "nearest": named_positive(ask.nearest), "number": ask.number}
     return {
         "id": ask.id, "state": ask.state, "by": ask.by, "opinions": ask.opinions, "judge": ask.judge, "note": ask.note,
         "content": {} if gone else one.showcase.content(row), "images": [] if gone else one.showcase.images(row),
@@ -248,32 +292,21 @@ def _row(campaign: Campaign, name: str | None, row: int | None) -> int:
         row = int(campaign.pool.rows([name])[0])
     if row is None or row >= len(campaign.pool):
         raise InputError(f"give an id, or a row below {len(campaign.pool)}")
-    if campaign.pool.withdrawn[row] or campaign.withheld([campaign.pool.id(row)]):
+    if campaign.pool.withdrawn[row] or campaign.eraser.withheld([campaign.pool.id(row)]):
         raise InputError(f"id {campaign.pool.id(row)!r} was erased from the pool")
     return row
 
 
 def _check_map(one: Open, me: Person) -> None:
     """Which rows are missing on a map, as they are forgotten already, would tell which are control rows."""
-    if (one.reader.follow()[0].created or {}).get("forgets"):
+    if one.campaign.forgets_negatives:
         with promise_seen_by(one, me):
             return
 
 
-def _next_rows(one: Open) -> list[int]:
-    """Where the learner goes next, as far as it is known here and may be: what comes from elsewhere is a control row."""
-    if one.campaign.blind:
-        return []
-    try:
-        rows: list[int] = one.campaign.learner.propose(_FRONTIER, one.reader.held()).rows.tolist()
-    except StoreError:
-        return []  # another process runs the learner
-    return rows
-
-
 def _map_states(one: Open, by: Way) -> dict[str, Any]:
-    pairs = one.reader.map_states()
-    pairs += [(row, "frontier") for row in _next_rows(one)]
+    pairs = one.sight.states()
+    pairs += [(row, "frontier") for row in one.sight.upcoming(_FRONTIER)]
     gone = one.campaign.pool.withdrawn
     pairs = [(row, state) for row, state in pairs if not gone[row]]
     rows = [row for row, _ in pairs]

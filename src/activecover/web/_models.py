@@ -123,6 +123,13 @@ class NewCampaign(_Body):
     template: str | None = None
 
 
+class LearnerBody(_Body):
+    """A learner, by name, and its parameters."""
+
+    learner: Annotated[str, Field(max_length=200)]
+    parameters: Annotated[dict[str, Any], Field(max_length=100)] = {}
+
+
 class RestoreBody(_Body):
     """A campaign from an uploaded archive; with a public key, one that was signed with that key."""
 

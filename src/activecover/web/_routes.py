@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -13,9 +13,10 @@ from activecover.web import _models as models
 from activecover.web._access import Access
 from activecover.web._desk import Desk, Open
 from activecover.web._problems import Problem, missing
-from activecover.web._reader import WITHHELD
 from activecover.workspace import Person, Role
 
+#: Shown in place of what would reveal the state of the control sample.
+WITHHELD = "hidden while the guarantee is open"
 #: What one request may ask for at once.
 PAGE = 1000
 
@@ -175,8 +176,8 @@ def is_double_blind(one: Open, me: Person) -> bool:
 def counts_for(one: Open, me: Person) -> dict[str, int]:
     """How many items are in which state; in double labelling, for annotators, of their own answers alone."""
     if me.name is not None and is_double_blind(one, me):
-        return one.reader.counts_of(me.name)
-    return one.reader.counts()
+        return one.sight.counts_for(me.name)
+    return one.sight.counts()
 
 
 @contextmanager
@@ -192,9 +193,17 @@ def check_undecided(one: Open, me: Person, said: Mapping[str, Any]) -> None:
     """In double labelling an answer is final once the other one is in: otherwise it could be brought into line."""
     if me.name is None or not is_double_blind(one, me):
         return
-    for name, own in one.campaign.decided(said, me.name).items():
+    for name, own in _decided(one, said, me.name).items():
         if said[name] not in (0, 1) or bool(said[name]) != own:
             raise Problem(f"id {name!r} has all its answers: only an adjudicator can change them", 422, "input")
+
+
+def _decided(one: Open, names: Iterable[str], by: str) -> dict[str, bool | None]:
+    """Of some items, those that have all the opinions they need, with one person's opinion on each."""
+    with one.campaign.journal.view() as ledger:
+        asks = {name: ledger.asks.get(ledger.groups.first(name)) for name in names}
+        full = {name: ask for name, ask in asks.items() if ask and len(ask.opinions) >= ledger.overlap}
+        return {name: ask.opinions.get(by) for name, ask in full.items()}
 
 
 def check_theirs(one: Open, me: Person, ids: str | Sequence[str]) -> None:
@@ -202,7 +211,7 @@ def check_theirs(one: Open, me: Person, ids: str | Sequence[str]) -> None:
     if me.name is None or me.may("adjudicator"):
         return
     for name in [ids] if isinstance(ids, str) else ids:
-        if not one.reader.served(name, me.name):
+        if not one.sight.served(name, me.name):
             raise Problem(f"id {name!r} is not on your table", 403, "refused")
 
 
@@ -233,10 +242,10 @@ def once(
 
 def fresh(one: Open, request: Request, response: Response, make: Callable[[], Any]) -> Any:
     """An answer that is sent only if something was written since the last one."""
-    _, position = one.reader.follow()
+    _, position = one.sight.follow()
     person = _person(request)
-    seen = "whole" if not one.reader.sight.blind else "owner" if may_see_blind(person) else "part"
-    tag = f'"{one.reader.mark}-{position}-{len(one.campaign.pool)}-{seen}"'
+    seen = "whole" if not one.sight.blind else "owner" if may_see_blind(person) else "part"
+    tag = f'"{one.mark}-{position}-{len(one.campaign.pool)}-{seen}"'
     known = [part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")]
     if tag in known or "*" in known:
         return Response(status_code=304, headers={"ETag": tag})

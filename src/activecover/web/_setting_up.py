@@ -27,7 +27,8 @@ def create_campaign(desk: TheDesk, body: models.NewCampaign, key: Key = None) ->
     if body.rule is not None and body.certify is None:
         raise InputError("rule says how to certify: say what with certify, as in 0.95@0.95")
     promise = None if body.certify is None else parse_guarantee(body.certify, body.rule or "qbcb")
-    made = desk.create(**{**body.model_dump(exclude={"rule"}), "certify": promise}, request=key)
+    how = body.model_dump(exclude={"rule", "insure"})
+    made = desk.create(**{**how, "random_share": body.insure, "certify": promise}, request=key)
     pool = made.campaign.pool
     return {"name": made.name, "rows": len(pool), "dimensions": pool.dimensions, "metric": pool.metric}
 
@@ -41,6 +42,13 @@ def remove_campaign(
         raise InputError(f"to remove {name!r}, confirm it by its name")
     desk.remove(name)
     return models.Removed(removed=name)
+
+
+@router.post("/campaigns/{name}/learner", tags=["campaigns"])
+def change_learner(one: One, body: models.LearnerBody) -> models.LearnerBody:
+    """Let another learner propose from now on; all labels are kept."""
+    one.campaign.change_learner(body.learner, **body.parameters)
+    return models.LearnerBody(learner=one.campaign.learner_name, parameters=body.parameters)
 
 
 @router.get("/campaigns/{name}/forgetting", tags=["campaigns"])

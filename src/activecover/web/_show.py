@@ -14,7 +14,7 @@ import threading
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from activecover.campaign import Campaign, Item
+from activecover.campaign import Campaign, Item, named_positive
 from activecover.errors import InputError
 from activecover.extras import require
 from activecover.intake import is_picture, open_picture, picture_bytes
@@ -72,7 +72,7 @@ class Showcase:
             "content": self._plain(item.id, item.content, shown_to),
             "source": None if blind else item.source,
             "distance": None if blind else item.distance,
-            "nearest": None if blind else item.nearest,
+            "nearest": None if blind else named_positive(item.nearest),
             "reason": None if blind else item.reason,
             "because": None if blind else item.because,
             "duplicates": list(item.duplicates),
@@ -120,13 +120,13 @@ class Showcase:
         given = {key: value for key, value in query.items() if value is not None}
         return f"{self._path}/{what}?{urlencode(given, quote_via=quote, safe='')}"
 
-    def _beside(self, nearest: str | None, who: str | None) -> dict[str, Any] | None:
-        if nearest is None:
-            return None
+    def _beside(self, nearest: str | int | None, who: str | None) -> dict[str, Any] | None:
+        if not isinstance(nearest, str):
+            return None  # from outside the pool: there is nothing to show
         try:
             row = int(self.campaign.pool.rows([nearest])[0])
         except InputError:
-            return None  # from outside the pool: there is nothing to show
+            return None  # from outside the pool, in a log of an earlier version
         if self.campaign.pool.withdrawn[row]:
             return None
         content = self.campaign.pool.content(row)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from activecover.errors import InputError, StoreError
-from activecover.store import START, Event, Ready, SharedLog, heads
+from activecover.store import START, Line, Ready, SharedLog, heads
 from activecover.strict import JsonLimits, read_json
 
 #: One event; a group of duplicates or a chosen exploration may list every row of a pool.
@@ -52,7 +52,7 @@ class ArchivedLog(SharedLog):
                 raise InputError(f"event {number} does not fit its hash: it, or one before it, was changed")
             self._length = number + 1
 
-    def read(self, since: int = 0) -> Iterator[Event]:
+    def read(self, since: int = 0) -> Iterator[Line]:
         for number, line in enumerate(self._lines()):
             if number >= since:
                 event = _event_of(number, line)
@@ -91,13 +91,22 @@ class ArchivedLog(SharedLog):
     def demand(self) -> tuple[int, int]:
         return 0, 0
 
+    def mark(self) -> object:
+        return None
+
+    def wait(self, mark: object, seconds: float) -> bool:
+        return False
+
+    def wake(self) -> None:
+        return
+
     def _lines(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
             while line := file.readline(LINE.size + 1):
                 yield line
 
 
-def _event_of(number: int, line: bytes) -> Event:
+def _event_of(number: int, line: bytes) -> Line:
     try:
         event = read_json(line, LINE)
     except InputError as wrong:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from activecover.errors import ActiveCoverError, InputError, StoreError
 from activecover.files import WorkFolder, locked, private_folder, sync_folder, write_whole
-from activecover.store import Event, check_name
+from activecover.store import Line, check_name
 from activecover.workspace._keys import PublicKey, known_key
 from activecover.workspace._pools import arranging, place_pool
 from activecover.workspace._signing import Signer
@@ -164,6 +164,6 @@ def _pools(folder: Path) -> list[str]:
     ]
 
 
-def _batches(events: Iterator[Event]) -> Iterator[list[Event]]:
+def _batches(events: Iterator[Line]) -> Iterator[list[Line]]:
     while batch := list(islice(events, _AT_ONCE)):
         yield batch

@@ -21,7 +21,7 @@ from typing import Any
 from activecover.campaign import Campaign
 from activecover.errors import ActiveCoverError, ArchiveError, InputError, StoreError
 from activecover.files import open_private, private_folder
-from activecover.learners import make_learner
+from activecover.learners import LEARNERS
 from activecover.pool import PoolFolder, PoolLimits, check_pool_folder
 from activecover.strict import JsonLimits, ZipLimits, check_npz, checked_zip, copy_member, read_json
 from activecover.workspace._archived_log import ArchivedLog
@@ -80,8 +80,9 @@ class Unpacked:
     def open(self) -> Campaign:
         """The campaign, to look at."""
         outside = None if self.outside is None else load_outside(self.outside)
+        # Logs of earlier versions do not hold the limits.
         limits: dict[str, Any] = {name: self.manifest.settings.get(name) for name in ("lease", "budget", "target")}
-        return Campaign(PoolFolder(self.pool).load(), log=self.log, outside=outside, **limits)
+        return Campaign(PoolFolder(self.pool).load(), log=self.log, external_positives=outside, **limits)
 
 
 def unpack(
@@ -213,8 +214,8 @@ def _check_opens(unpacked: Unpacked) -> None:
     try:
         with unpacked.open() as campaign:
             campaign.status()
-            # Reading a campaign's status does not always make its learner.
-            make_learner(campaign.rule)
+            # A learner of another version can be changed after restoring; one that nobody knows is refused.
+            LEARNERS[campaign.learner_name.partition("@")[0]]
         if next(unpacked.log.read()).get("forgets") and not unpacked.manifest.settings["own"]:
             raise InputError("a campaign that forgets needs a pool of its own")
     except ActiveCoverError:

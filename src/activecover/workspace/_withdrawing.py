@@ -37,7 +37,7 @@ def withdraw(home: Workspace, name: str, ids: Sequence[str], by: str, *, everywh
     for campaign, items in chosen.items():
         with home.open(campaign) as opened:
             # What cannot be taken back is written down before it is done: a crash in between is made up for.
-            opened.record([{"event": "withdrawn", "id": item, "by": by} for item in items])
+            opened.eraser.record_withdrawal(items, by)
     for campaign, items in chosen.items():
         folder = home.pool_folder(campaign)
         folder.erase(folder.load().rows(items))

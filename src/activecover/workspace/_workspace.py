@@ -124,14 +124,14 @@ class Workspace:
         forget_negatives: bool = False,
         duplicates: bool | float = False,
         same: Sequence[str] | None = None,
-        outside: str | Path | Any = None,
+        external_positives: str | Path | Any = None,
         lease: float | None = None,
         budget: int | None = None,
         target: int | None = None,
         learner: str | None = None,
         certify: str | Rule | None = None,
         rule: str | None = None,
-        insure: float | None = None,
+        random_share: float | None = None,
         **settings: Any,
     ) -> Campaign:
         """Begin a campaign on a file, a pool, or what intake made of one.
@@ -153,7 +153,7 @@ class Workspace:
         if forget_negatives and learner is not None and LEARNERS[learner].negatives != "none":
             raise InputError(f"{learner} learns from negatives, so they cannot be forgotten: choose explore-commit")
         # Before anything is kept.
-        promise, insure = _promise(certify, rule), check_share(insure)
+        promise, random_share = _promise(certify, rule), check_share(random_share)
         with WorkFolder(self.folder, "intake") as work:
             made = self._take_in(
                 source, work, embed=embedding_for(embed, learner, forget_negatives), columns=columns, id_column=id_column, label_column=label_column,
@@ -161,14 +161,14 @@ class Workspace:
             )  # fmt: skip
             if duplicates is not False:
                 settings["duplicates"] = _duplicates(made, duplicates, same)
-            if outside is not None:
-                outside = _vectors_of(made.recipe if isinstance(made, Intake) else None, outside, header)
+            outside = None
+            if external_positives is not None:
+                outside = _vectors_of(made.recipe if isinstance(made, Intake) else None, external_positives, header)
             _store_pool(work, made, own=forget_negatives)
             # From now on its files are mapped: a large pool is not to be in memory twice.
             del made
             about: dict[str, Any] = {
-                "own": forget_negatives, "lease": lease, "budget": budget, "target": target,
-                "outside": None if outside is None else f"outside/{name}.npz",
+                "own": forget_negatives, "outside": None if outside is None else f"outside/{name}.npz",
             }  # fmt: skip
             with arranging(self.folder):
                 about["pool"] = place_pool(self.folder, work / "pool", name if forget_negatives else None)
@@ -181,14 +181,19 @@ class Workspace:
             if outside is not None:
                 save_outside(self.folder / about["outside"], outside)
             return self._campaign(
-                name, about, learner=learner, forgets=forget_negatives, certify=promise, insure=insure, **settings
-            )
+                name, about, learner=learner, forget_negatives=forget_negatives, certify=promise,
+                random_share=random_share, lease=lease, budget=budget, target=target, **settings,
+            )  # fmt: skip
         except BaseException:
             self.remove(name)
             raise
 
     def open(self, name: str, **options: Any) -> Campaign:
-        """Go on with a campaign; ``options`` are those of :class:`Campaign` that are not recorded."""
+        """Resume a campaign.
+
+        ``options`` are those of :class:`Campaign` that are not recorded, and ``default_lease``, for a campaign that
+        began without a lease.
+        """
         return self._campaign(name, self.store.about(name), **options)
 
     def pool_folder(self, name: str) -> PoolFolder:
@@ -218,7 +223,7 @@ class Workspace:
         before = folder.rows
         folder.append(rows.vectors, ids=rows.ids, contents=rows.contents)
         with self.open(name) as campaign:
-            campaign.record([{"event": "grown", "rows": len(campaign.pool), "pool": campaign.pool_marks()}])
+            campaign.journal.record_growth()
         return folder.rows - before
 
     def add_outside(self, name: str, source: str | Path | Any, *, header: bool = True) -> int:
@@ -230,10 +235,9 @@ class Workspace:
             known = load_outside(path) if about.get("outside") else None
             whole = joined(campaign.pool, known, more)
             count = int(campaign.pool.encode(more).shape[0])
-            mark = campaign.pool.digest(campaign.pool.encode(whole))
             # The log decides on which of both holds, if this is cut short.
             save_outside(path.with_suffix(".new.npz"), whole)
-            campaign.record([{"event": "outside", "outside": mark, "rows": count}])
+            campaign.journal.record_external(campaign.pool.encode(whole), count)
         path.with_suffix(".new.npz").replace(path)
         self.store.set_about(name, {**about, "outside": f"outside/{name}.npz"})
         return count
@@ -283,11 +287,13 @@ class Workspace:
     def _campaign(self, name: str, about: dict[str, Any], **settings: Any) -> Campaign:
         pool = PoolFolder(self.folder / about["pool"]).load()
         pool.whereabouts = lambda: self.folder / self.store.about(name)["pool"]
-        limits = {key: about.get(key) for key in ("lease", "budget", "target")}
+        # Logs of earlier versions do not hold the limits: then the store does.
+        limits = {key: about[key] for key in ("lease", "budget", "target") if about.get(key) is not None}
+        given = {key: value for key, value in settings.items() if value is not None or key not in limits}
         log = self.store.open(name)
-        if "outside" not in settings:
-            settings["outside"] = self._outside(name, pool, log)
-        return Campaign(pool, log=log, **{**limits, **settings})
+        if "external_positives" not in given:
+            given["external_positives"] = self._outside(name, pool, log)
+        return Campaign(pool, log=log, **{**limits, **given})
 
     def _outside(self, name: str, pool: Pool, log: SqlLog) -> Any:
         """The known positives from outside that the log speaks of."""
@@ -295,8 +301,8 @@ class Workspace:
         fresh = path.with_suffix(".new.npz")
         if fresh.exists():
             # Adding some was cut short: after it was written down, or before.
-            said = [event["outside"] for event in log.read() if event["event"] == "outside"][-1:]
-            if said == [pool.digest(pool.encode(load_outside(fresh)))]:
+            recorded = [line["outside"] for line in log.read() if line["event"] == "outside"][-1:]
+            if recorded == [pool.digest(pool.encode(load_outside(fresh)))]:
                 fresh.replace(path)
                 self.store.set_about(name, {**self.store.about(name), "outside": f"outside/{name}.npz"})
             else:
