@@ -8,9 +8,9 @@ import numpy as np
 
 from activecover.frontier import _bits_kernel as kernel
 from activecover.frontier._base import Rows
-from activecover.frontier._scan import ScanFrontier, row_blocks, rows_of
+from activecover.frontier._scan import ArrayPositives, Positives, ScanFrontier, row_blocks, rows_of
 from activecover.parallel import for_each
-from activecover.pool import Pool
+from activecover.pool import Pool, bit_vectors
 
 _BLOCK_ROWS = 8192
 
@@ -39,9 +39,14 @@ class BitFrontier(ScanFrontier):
 
     kind: ClassVar[str] = "bits"
 
+    _known: ArrayPositives
+
     def __init__(self, pool: Pool) -> None:
         self._ones = np.zeros(0, np.int64)
         super().__init__(pool)
+
+    def _no_positives(self) -> Positives:
+        return ArrayPositives(bit_vectors(self._pool.take([])))
 
     def _take_in(self, first: int, total: int) -> None:
         added = np.empty(total - first, np.int64)
@@ -52,7 +57,7 @@ class BitFrontier(ScanFrontier):
         keys, positives = self._known.keys[new], self._known.vectors[new]
         if not len(keys) or (rows is not None and not len(rows)):
             return
-        words, ones = self._pool.vectors, np.empty(len(keys), np.int64)
+        words, ones = bit_vectors(self._pool.vectors), np.empty(len(keys), np.int64)
         kernel.count_ones(positives, 0, ones)
 
         def work(block: tuple[int, int, Rows | None]) -> None:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from activecover.frontier import distance
 from activecover.frontier._base import Rows
-from activecover.frontier._scan import ScanFrontier, row_blocks, rows_of
+from activecover.frontier._scan import ArrayPositives, Positives, ScanFrontier, row_blocks, rows_of
 from activecover.parallel import for_each
-from activecover.pool import Pool, blocks, longer
+from activecover.pool import Pool, blocks, dense_vectors, longer
 
 #: Products of one block; smaller blocks cost more calls than a faster cache saves.
 PRODUCT_BYTES = 1 << 23
@@ -60,12 +60,17 @@ class ExactFrontier(ScanFrontier):
     (array([1, 2]), array([1., 5.]), array([0, 0]))
     """
 
+    _known: ArrayPositives
+
     def __init__(self, pool: Pool) -> None:
         self._slack = distance.slack_of(pool.dimensions)
         self._plan = distance.summation_plan(pool.dimensions)
         self._squares = np.zeros(0)
         self._scratch = _Scratch()
         super().__init__(pool)
+
+    def _no_positives(self) -> Positives:
+        return ArrayPositives(dense_vectors(self._pool.take([])))
 
     def _distances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return np.sqrt(values)
@@ -74,7 +79,7 @@ class ExactFrontier(ScanFrontier):
         self._squares = longer(self._squares, np.empty(total - first))
         for block in blocks(total - first, self._pool.dimensions * 8, _SQUARE_BYTES):
             rows = slice(first + block.start, first + block.stop)
-            self._squares[rows] = distance.squares(self._pool.vectors[rows])
+            self._squares[rows] = distance.squares(dense_vectors(self._pool.vectors)[rows])
 
     def _improve(self, rows: Rows | None, new: slice) -> None:
         keys = self._known.keys[new]
@@ -110,8 +115,8 @@ class ExactFrontier(ScanFrontier):
         A view where they lie side by side. Else a copy, or, to ``spare`` it (with few positives it takes
         longer than the products), a view of all rows from the first to the last.
         """
-        span = int(rows[-1] - rows[0]) + 1
+        stored, span = dense_vectors(self._pool.vectors), int(rows[-1] - rows[0]) + 1
         if span == len(rows) or (spare and span <= _LOOSE * len(rows)):
-            return np.asarray(self._pool.vectors[rows[0] : rows[-1] + 1]), rows - rows[0]
+            return stored[rows[0] : rows[-1] + 1], rows - rows[0]
         copy = self._scratch.array("rows", len(rows), self._pool.dimensions)
-        return np.take(self._pool.vectors, rows, axis=0, out=copy, mode="clip"), np.arange(len(rows))
+        return np.take(stored, rows, axis=0, out=copy, mode="clip"), np.arange(len(rows))

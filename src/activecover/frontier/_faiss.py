@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +15,11 @@ from activecover.errors import InputError, check_count
 from activecover.frontier import _faiss_kernel as kernel
 from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, check_kind
 from activecover.frontier._exact import ExactFrontier
-from activecover.frontier._faiss_index import STRUCTURES, adopt_index, build_index
+from activecover.frontier._faiss_index import STRUCTURES, FaissIndex, adopt_index, build_index
 from activecover.frontier._locked import one_at_a_time
-from activecover.frontier._scan import Positives
+from activecover.frontier._scan import ArrayPositives
 from activecover.frontier.distance import summation_plan
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors, dense_vectors
 
 #: Neighbours that are searched for when a positive is new; twice as many whenever they are used up.
 FIRST_NEIGHBOURS = 32
@@ -69,7 +70,13 @@ class FaissFrontier(Frontier):
     exact: ClassVar[bool] = False
 
     def __init__(
-        self, pool: Pool, structure: str = "hnsw", *, index: Any = None, reach: int = REACH, deterministic: bool = True
+        self,
+        pool: Pool,
+        structure: str = "hnsw",
+        *,
+        index: FaissIndex | str | Path | None = None,
+        reach: int = REACH,
+        deterministic: bool = True,
     ) -> None:
         if structure not in STRUCTURES:
             raise InputError(f"unknown structure {structure!r}: choose one of {', '.join(STRUCTURES)}")
@@ -86,7 +93,7 @@ class FaissFrontier(Frontier):
         self._open = ~pool.withdrawn
         #: The same but within a call, where rows that were taken count as closed.
         self._free = self._open.copy()
-        self._known = Positives(pool.take([]))
+        self._known = ArrayPositives(dense_vectors(pool.take([])))
         self._rest: _Rest | None = None
         self._clear()
 
@@ -96,7 +103,7 @@ class FaissFrontier(Frontier):
         return len(self._known)
 
     @one_at_a_time
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
         new = np.asarray(keys, np.int64)
         if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
             raise InputError("a positive can be added once only: remove it before adding it again")
@@ -137,7 +144,7 @@ class FaissFrontier(Frontier):
         self._open = np.concatenate([self._open, ~self._pool.withdrawn[first:]])
         self._free = self._open.copy()
         rows = first + np.flatnonzero(self._open[first:])
-        self._index.add(rows, self._pool.take(rows))
+        self._index.add(rows, dense_vectors(self._pool.take(rows)))
         self._rest = None
         self._begin_anew()
 
@@ -294,7 +301,7 @@ class _Rest:
         self._keys: set[int] = set()
         self._open = ~pool.withdrawn
 
-    def catch_up(self, known: Positives, is_open: npt.NDArray[np.bool_]) -> None:
+    def catch_up(self, known: ArrayPositives, is_open: npt.NDArray[np.bool_]) -> None:
         """Take in what has changed since the last time; positives have only been added."""
         self.frontier.retire(np.flatnonzero(self._open & ~is_open))
         new = np.array([place for place, key in enumerate(known.keys.tolist()) if key not in self._keys], np.int64)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.frontier._base import Rows
 from activecover.parallel import one_blas_thread
-from activecover.pool import Pool, blocks
+from activecover.pool import Pool, blocks, dense_vectors
 
 STRUCTURES = ("hnsw", "ivf")
 _LINKS = 24
@@ -27,7 +28,25 @@ _PROBES = 32
 FEW = 16
 
 
-def faiss_module() -> Any:
+class FaissIndex(Protocol):
+    """What is used of a ``faiss.Index``."""
+
+    d: int
+    ntotal: int
+    metric_type: int
+
+    def add(self, vectors: npt.NDArray[np.float32], /) -> None: ...
+
+    def add_with_ids(self, vectors: npt.NDArray[np.float32], ids: Rows, /) -> None: ...
+
+    def remove_ids(self, ids: Rows, /) -> int: ...
+
+    def search(
+        self, vectors: npt.NDArray[np.float32], k: int, /, *, params: object = None
+    ) -> tuple[npt.NDArray[np.float32], Rows]: ...
+
+
+def faiss_module() -> ModuleType:
     """FAISS, or a line that says how to get it."""
     return require("faiss", extra="faiss", purpose="approximate frontiers")
 
@@ -49,7 +68,7 @@ class RowIndex:
 
     def __init__(
         self,
-        index: Any,
+        index: FaissIndex,
         *,
         shift: npt.NDArray[np.float32],
         deterministic: bool = True,
@@ -116,7 +135,7 @@ class RowIndex:
     def _shifted(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         return np.ascontiguousarray(vectors + self._shift if self._shift.any() else vectors, np.float32)
 
-    def _effort(self, k: int) -> Any:
+    def _effort(self, k: int) -> object:
         if isinstance(self._inner, self._faiss.IndexHNSW):
             return self._faiss.SearchParametersHNSW(efSearch=max(_LEAST_EFFORT, k + k // 2))
         if isinstance(self._inner, self._faiss.IndexIVF):
@@ -143,11 +162,12 @@ def build_index(pool: Pool, structure: str, *, deterministic: bool = True) -> Ro
         # In one piece where it fits: a graph that grows piece by piece is another one.
         for block in [slice(0, len(rows))] if structure == "hnsw" else blocks(len(rows), pool.dimensions * 4):
             if len(rows[block]):
-                made.add(rows[block], pool.vectors[block] if whole else pool.take(rows[block]))
+                part = pool.vectors[block] if whole else pool.take(rows[block])
+                made.add(rows[block], dense_vectors(part))
     return made
 
 
-def adopt_index(pool: Pool, given: Any) -> RowIndex:
+def adopt_index(pool: Pool, given: FaissIndex | str | Path) -> RowIndex:
     """An index that exists already, as an object or a file, checked against the pool."""
     faiss = faiss_module()
     name = "the FAISS index"
@@ -182,17 +202,18 @@ def _finds_rows(index: RowIndex, pool: Pool) -> bool:
     """Whether most rows are found by their own vectors (a duplicate of theirs will do)."""
     rows = np.flatnonzero(~pool.withdrawn)
     probes = np.random.default_rng(0).choice(rows, min(_PROBES, len(rows)), replace=False) if len(rows) else rows
-    found, _ = index.search(pool.take(probes), 10)
+    stored = dense_vectors(pool.vectors)
+    found, _ = index.search(stored[probes], 10)
     if found.size and (found.max() >= len(pool)):
         return False
     hits = sum(
-        bool((pool.vectors[near[near >= 0]] == pool.vectors[row]).all(axis=1).any())
+        bool((stored[near[near >= 0]] == stored[row]).all(axis=1).any())
         for row, near in zip(probes, found, strict=True)
     )
     return 2 * hits >= len(probes)
 
 
-def _trained_cells(faiss: Any, pool: Pool, rows: Rows) -> Any:
+def _trained_cells(faiss: ModuleType, pool: Pool, rows: Rows) -> FaissIndex:
     cells = max(1, min(round(4 * len(rows) ** 0.5), len(rows) // 39))
     centres = faiss.IndexFlatL2(pool.dimensions)
     index = faiss.IndexIVFFlat(centres, pool.dimensions, cells)
@@ -201,4 +222,5 @@ def _trained_cells(faiss: Any, pool: Pool, rows: Rows) -> Any:
     index.cp.min_points_per_centroid = 1
     sample = rows[:: max(1, len(rows) // (_TRAINING_ROWS_PER_CELL * cells))]
     index.train(np.ascontiguousarray(pool.take(sample) if len(rows) else np.zeros((1, pool.dimensions), np.float32)))
-    return index
+    trained: FaissIndex = index
+    return trained

@@ -16,7 +16,7 @@ from activecover.frontier._exact import PRODUCT_BYTES, ExactFrontier
 from activecover.frontier._locked import one_at_a_time
 from activecover.frontier._scan import smallest
 from activecover.parallel import for_each, thread_count
-from activecover.pool import Pool, blocks, longer
+from activecover.pool import Pool, Vectors, blocks, dense_vectors, longer
 
 _PREFIX = 40
 _SAMPLE = 4096
@@ -124,7 +124,7 @@ class PrunedFrontier(ExactFrontier):
         super().__init__(pool)
 
     @one_at_a_time
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
         super().add(keys, vectors)
 
     @one_at_a_time
@@ -406,6 +406,6 @@ class PrunedFrontier(ExactFrontier):
             sample = sample[~self._pool.withdrawn[sample]]
             if not len(sample):
                 sample = first + np.flatnonzero(~self._pool.withdrawn[first:total])[:_SAMPLE]
-            self._rotation = _Rotation.of(self._pool.take(sample), self._width, self._half)
+            self._rotation = _Rotation.of(dense_vectors(self._pool.take(sample)), self._width, self._half)
             self._place(range(len(self._known)))
         return self._rotation

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,14 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, check_kind
-from activecover.pool import Pool, longer
+from activecover.pool import Pool, Vectors, longer
 
 
-class Positives:
+class Positives(ABC):
     """Keys and vectors of the positives, in arrays that grow in place."""
 
-    def __init__(self, empty: npt.NDArray[Any]) -> None:
-        self._places: dict[int, None] = {}
-        self._keys = np.zeros(8, np.int64)
-        self._vectors = np.zeros((8, *empty.shape[1:]), empty.dtype)
+    _places: dict[int, None]
+    _keys: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self._places)
@@ -31,16 +29,34 @@ class Positives:
     def keys(self) -> npt.NDArray[np.int64]:
         return self._keys[: len(self)]
 
+    @abstractmethod
+    def add(self, keys: Rows, vectors: Vectors) -> None:
+        """Add positives; none of the keys is known yet."""
+
+    @abstractmethod
+    def drop(self, keys: Rows) -> None:
+        """Forget positives, and their vectors with them."""
+
+
+class ArrayPositives(Positives):
+    """Positives whose vectors are rows of an array: dense vectors, or packed bits."""
+
+    def __init__(self, empty: npt.NDArray[Any]) -> None:
+        self._places = {}
+        self._keys = np.zeros(8, np.int64)
+        self._vectors = np.zeros((8, *empty.shape[1:]), empty.dtype)
+
     @property
     def vectors(self) -> npt.NDArray[Any]:
+        """The vectors of all positives, in the order of their keys."""
         return self._vectors[: len(self)]
 
-    def add(self, keys: Rows, vectors: npt.NDArray[Any]) -> None:
+    def add(self, keys: Rows, vectors: Vectors) -> None:
         first, total = len(self), len(self) + len(keys)
         while len(self._keys) < total:
             self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
             self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
-        self._keys[first:total], self._vectors[first:total] = keys, vectors
+        self._keys[first:total], self._vectors[first:total] = keys, np.asarray(vectors)
         self._places.update(dict.fromkeys(keys.tolist()))
 
     def drop(self, keys: Rows) -> None:
@@ -72,7 +88,7 @@ class ScanFrontier(Frontier):
         self._close_erased()
         return len(self._known)
 
-    def add(self, keys: RowsLike, vectors: npt.NDArray[Any]) -> None:
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
         new = np.asarray(keys, np.int64)
         if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
             raise InputError("a positive can be added once only: remove it before adding it again")
@@ -132,9 +148,9 @@ class ScanFrontier(Frontier):
     def _improve(self, rows: Rows | None, new: slice) -> None:
         """Compare rows (ascending; None: all that are open) with some positives and keep what is nearer."""
 
+    @abstractmethod
     def _no_positives(self) -> Positives:
-        """Where the positives are kept; as vectors of the pool in an array, by default."""
-        return Positives(self._pool.take([]))
+        """Where the positives are kept."""
 
     def _distances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The distances that some values stand for."""

@@ -12,7 +12,7 @@ from activecover.frontier import _sparse_kernel as kernel
 from activecover.frontier._base import Rows
 from activecover.frontier._scan import Positives, ScanFrontier, row_blocks, rows_of
 from activecover.parallel import for_each
-from activecover.pool import Pool, Vectors
+from activecover.pool import Pool, Vectors, sparse_vectors
 
 _BLOCK_ROWS = 4096
 
@@ -25,7 +25,7 @@ class SparsePositives(Positives):
         self._clear()
 
     def _clear(self) -> None:
-        self._places: dict[int, None] = {}
+        self._places = {}
         self._keys = np.zeros(8, np.int64)
         self._ends = np.zeros(9, np.int64)
         self._columns = np.zeros(256, np.int32)
@@ -47,18 +47,19 @@ class SparsePositives(Positives):
         return self._values[: self._ends[len(self)]]
 
     @property
-    def vectors(self) -> Vectors:
+    def vectors(self) -> sparse.csr_array:
+        """The vectors of all positives, in the order of their keys."""
         return sparse.csr_array((self.values, self.columns, self.ends), shape=(len(self), self._dimensions))
 
     def add(self, keys: Rows, vectors: Vectors) -> None:
         first, total = len(self), len(self) + len(keys)
-        start = int(self._ends[first])
-        end = start + int(vectors.indptr[-1])
+        added, start = sparse_vectors(vectors), int(self._ends[first])
+        end = start + int(added.indptr[-1])
         self._keys, self._ends = _room(self._keys, total), _room(self._ends, total + 1)
         self._columns, self._values = _room(self._columns, end), _room(self._values, end)
         self._keys[first:total] = keys
-        self._ends[first + 1 : total + 1] = start + vectors.indptr[1:].astype(np.int64)
-        self._columns[start:end], self._values[start:end] = vectors.indices, vectors.data
+        self._ends[first + 1 : total + 1] = start + added.indptr[1:].astype(np.int64)
+        self._columns[start:end], self._values[start:end] = added.indices, added.data
         self._places.update(dict.fromkeys(keys.tolist()))
 
     def drop(self, keys: Rows) -> None:
@@ -113,12 +114,12 @@ class SparseFrontier(ScanFrontier):
         return np.sqrt(values)
 
     def _take_in(self, first: int, total: int) -> None:
-        added, stored = np.empty(total - first), self._pool.vectors
+        added, stored = np.empty(total - first), sparse_vectors(self._pool.vectors)
         kernel.squares(stored.indptr, stored.data, first, added)
         self._squares = np.concatenate([self._squares, added])
 
     def _improve(self, rows: Rows | None, new: slice) -> None:
-        known, stored = self._known, self._pool.vectors
+        known, stored = self._known, sparse_vectors(self._pool.vectors)
         start, stop, _ = new.indices(len(known))
         if start == stop or (rows is not None and not len(rows)):
             return

@@ -12,7 +12,7 @@ from activecover.frontier import _tree_kernel as kernel
 from activecover.frontier import distance
 from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike
 from activecover.frontier._locked import one_at_a_time
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors
 
 _LEAF_ROWS = 16
 _NEIGHBOURS = 16
@@ -53,7 +53,7 @@ class TreeFrontier(Frontier):
         return len(self._known)
 
     @one_at_a_time
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
         new = np.asarray(keys, np.int64)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
         if len(np.unique(new)) != len(new) or any(key in self._known for key in new.tolist()):

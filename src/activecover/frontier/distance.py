@@ -7,26 +7,26 @@ bit, whatever else is computed beside it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from activecover.compiling import compiled
+from activecover.pool import DenseVectors
 
 _PAIRWISE_BLOCK = 128
+Float32s = npt.NDArray[np.float32]
 #: How many estimates are looked at together.
 LANES = 32
 
 
 @compiled(inline="always")
-def _square(x: Any, i: int, p: Any, j: int, t: int) -> float:
+def _square(x: DenseVectors, i: int, p: DenseVectors, j: int, t: int) -> float:
     difference = np.float64(x[i, t]) - np.float64(p[j, t])
     return difference * difference
 
 
 @compiled()
-def _block(x: Any, i: int, p: Any, j: int, start: int, size: int) -> float:
+def _block(x: DenseVectors, i: int, p: DenseVectors, j: int, start: int, size: int) -> float:
     """Sum of at most 128 squared differences: eight running sums, then the rest one by one."""
     t = start
     end = start + size
@@ -74,7 +74,9 @@ def summation_plan(dimensions: int) -> npt.NDArray[np.int64]:
 
 
 @compiled()
-def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> float:
+def squared_distance(
+    x: DenseVectors, i: int, p: DenseVectors, j: int, plan: npt.NDArray[np.int64], sums: npt.NDArray[np.float64]
+) -> float:
     """Squared distance of row ``i`` of ``x`` from row ``j`` of ``p``; ``sums`` is scratch space."""
     top = -1
     for leaf in range(plan.shape[0]):
@@ -87,7 +89,7 @@ def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> fl
 
 
 @compiled(fastmath={"nnan", "nsz"})
-def smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
+def smallest(products: DenseVectors, row: int, offsets: Float32s, lanes: Float32s) -> np.float32:
     """The smallest offset less its product, kept in lanes that one instruction serves several of."""
     count, here = offsets.shape[0], products[row]
     whole = count - count % LANES
@@ -107,7 +109,7 @@ def smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
 
 
 @compiled(fastmath={"nnan", "nsz"})
-def any_within(products: Any, row: int, offsets: Any, start: int, stop: int, reach: Any) -> bool:
+def any_within(products: DenseVectors, row: int, offsets: Float32s, start: int, stop: int, reach: np.float32) -> bool:
     """Whether any of some positives may be as near as that."""
     here = products[row, start:stop]
     those = offsets[start:stop]
@@ -119,18 +121,18 @@ def any_within(products: Any, row: int, offsets: Any, start: int, stop: int, rea
 
 @compiled()
 def settle(
-    vectors: Any,
-    places: Any,
-    rows: Any,
-    products: Any,
-    row_squares: Any,
-    positives: Any,
-    positive_squares: Any,
-    keys: Any,
+    vectors: DenseVectors,
+    places: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    products: DenseVectors,
+    row_squares: npt.NDArray[np.float64],
+    positives: DenseVectors,
+    positive_squares: npt.NDArray[np.float64],
+    keys: npt.NDArray[np.int64],
     slack: float,
-    plan: Any,
-    squared: Any,
-    sources: Any,
+    plan: npt.NDArray[np.int64],
+    squared: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.int64],
 ) -> None:
     """Bring rows up to date with new positives: the products filter, the kernel settles.
 
@@ -187,7 +189,7 @@ def squares(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 
 
 @compiled(fastmath={"reassoc", "contract"})
-def quick_squares(vectors: Any) -> Any:
+def quick_squares(vectors: DenseVectors) -> npt.NDArray[np.float64]:
     """The same without a wide copy of the rows, summed in whatever order is quickest."""
     result = np.empty(vectors.shape[0])
     for row in range(vectors.shape[0]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from activecover.errors import InputError
 from activecover.frontier import distance
 from activecover.graph import _kernel as kernel
 from activecover.parallel import for_each
-from activecover.pool import Pool, Statistic, StoredPool, longer, unpacked
+from activecover.pool import Pool, Statistic, StoredPool, dense_vectors, longer, sparse_vectors, unpacked
 
 Rows = npt.NDArray[np.int64]
 #: Rows that look for neighbours, and the rows among which they look.
 Cell = tuple[Rows, Rows]
+Compare = Callable[[Rows, Rows], None]
 
 #: Neighbours that are kept per row. All learners take theirs from one graph, so that it is made once.
 NEIGHBOURS = 50
@@ -172,7 +173,7 @@ class NeighbourGraph:
         erased[gone] = True
         self.neighbours[erased[self.neighbours]] = -1
 
-    def _compare(self, compare: Any, cells: Sequence[Cell]) -> None:
+    def _compare(self, compare: Compare, cells: Sequence[Cell]) -> None:
         """Let rows look for neighbours among others. No row looks in two cells, so that threads do not meet."""
         parts = [
             (rows[start : start + _BLOCK_ROWS], others)
@@ -318,7 +319,7 @@ def _kept(pool: Pool, name: str) -> NeighbourGraph | None:
     return pool.statistics.get(name)
 
 
-def _comparison(pool: Pool, graph: NeighbourGraph) -> Any:
+def _comparison(pool: Pool, graph: NeighbourGraph) -> Compare:
     """How rows of a pool are compared with others, by its kind."""
     graph._squared = pool.kind != "bits"
     if pool.kind == "dense":
@@ -330,14 +331,15 @@ def _comparison(pool: Pool, graph: NeighbourGraph) -> Any:
     raise InputError(f"a neighbour graph needs a pool on one machine, and this one is {pool.kind!r}")
 
 
-def _dense(pool: Pool, graph: NeighbourGraph) -> Any:
+def _dense(pool: Pool, graph: NeighbourGraph) -> Compare:
     slack, plan = distance.slack_of(pool.dimensions), distance.summation_plan(pool.dimensions)
+    stored = dense_vectors(pool.vectors)
     squares = np.empty(len(pool))
     for start in range(0, len(pool), _OTHER_ROWS):
-        squares[start : start + _OTHER_ROWS] = distance.squares(pool.vectors[start : start + _OTHER_ROWS])
+        squares[start : start + _OTHER_ROWS] = distance.squares(stored[start : start + _OTHER_ROWS])
 
     def compare(rows: Rows, others: Rows) -> None:
-        mine, theirs = pool.take(rows), pool.take(others)
+        mine, theirs = stored[rows], stored[others]
         kernel.settle_products(
             mine, rows, squares[rows], theirs, others, squares[others], mine @ theirs.T,
             slack, plan, graph._values, graph.neighbours,
@@ -346,10 +348,11 @@ def _dense(pool: Pool, graph: NeighbourGraph) -> Any:
     return compare
 
 
-def _sparse(pool: Pool, graph: NeighbourGraph) -> Any:
+def _sparse(pool: Pool, graph: NeighbourGraph) -> Compare:
     def compare(rows: Rows, others: Rows) -> None:
         # Summed in float64 in the order of the columns, whatever else is in the block.
-        mine, theirs = pool.take(rows).astype(np.float64), pool.take(others).astype(np.float64)
+        mine = sparse_vectors(pool.take(rows)).astype(np.float64)
+        theirs = sparse_vectors(pool.take(others)).astype(np.float64)
         products = (mine @ theirs.T).toarray()
         far = (mine**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1)[None] - 2.0 * products
         kernel.settle_distances(rows, others, np.maximum(far, 0.0), graph._values, graph.neighbours)
@@ -357,7 +360,7 @@ def _sparse(pool: Pool, graph: NeighbourGraph) -> Any:
     return compare
 
 
-def _bits(pool: Pool, graph: NeighbourGraph) -> Any:
+def _bits(pool: Pool, graph: NeighbourGraph) -> Compare:
     def compare(rows: Rows, others: Rows) -> None:
         # Counts up to 2**24 are exact in float32.
         mine, theirs = unpacked(pool, rows), unpacked(pool, others)

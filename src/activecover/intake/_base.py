@@ -17,14 +17,14 @@ import numpy.typing as npt
 from activecover.errors import InputError, StoreError
 from activecover.files import private_folder, write_whole
 from activecover.intake._table import Table
-from activecover.pool import Vectors
+from activecover.pool import VectorsLike
 
 #: The format of a stored embedding; files of a newer one are refused.
 FORMAT = 1
 _SETTINGS, _ARRAYS = "embedding.json", "embedding.npz"
 
 #: Makes the array that vectors are written to, from its shape and its type: in memory, or in a file.
-Allocate = Callable[[tuple[int, int], Any], npt.NDArray[Any]]
+Allocate = Callable[[tuple[int, int], npt.DTypeLike], npt.NDArray[Any]]
 
 
 class Embedding(ABC):
@@ -64,7 +64,7 @@ class Embedding(ABC):
         return self
 
     @abstractmethod
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows."""
 
     @property

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import Vectors
+from activecover.pool import VectorsLike
 from activecover.tables import as_numbers, as_text, number
 
 #: A column of more different words than this is no category but free text, or names.
@@ -93,7 +93,7 @@ class ScaledColumns(Embedding):
         """What each vector column stands for."""
         return [output for part in self.parts_ for output in part.outputs]
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows, float32."""
         vectors = allocate((len(table), len(self.dimension_names)), np.float32)
         at = 0

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.extras import require
 from activecover.pool import Unread
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 #: No honest image in a zip file is larger than this; what claims to be would fill the memory.
@@ -73,7 +76,7 @@ class ImageFiles:
 
     def pixels(self, row: int, side: int) -> npt.NDArray[np.float32]:
         """One image as ``side`` x ``side`` x 3 values from 0 to 1, whatever its size and colours."""
-        image: Any = require("PIL.Image", extra="images", purpose="images")
+        image = require("PIL.Image", extra="images", purpose="images")
         try:
             with open_picture(self.read(row), side) as opened:
                 small = opened.convert("RGB").resize((side, side), image.Resampling.BILINEAR)
@@ -108,7 +111,7 @@ class _Pictures:
         return [picture_of(self._images.read(row))]
 
 
-def is_picture(value: Any) -> bool:
+def is_picture(value: object) -> bool:
     """Whether what stands in a column is an image.
 
     Examples
@@ -127,15 +130,15 @@ def picture_bytes(value: str) -> bytes:
         return b""
 
 
-def open_picture(data: bytes, side: int, most: int = LARGEST_PICTURE) -> Any:
+def open_picture(data: bytes, side: int, most: int = LARGEST_PICTURE) -> Image:
     """An image of a kind that is known, opened by Pillow and not decoded yet.
 
     One of more than ``most`` pixels is refused, unless it is a JPEG that can be decoded at a smaller size, which is at
     least ``side`` pixels wide and high.
     """
-    image: Any = require("PIL.Image", extra="images", purpose="images")
+    image = require("PIL.Image", extra="images", purpose="images")
     _check_parts(data)
-    opened = image.open(io.BytesIO(data), formats=_FORMATS)
+    opened: Image = image.open(io.BytesIO(data), formats=_FORMATS)
     width, height = opened.size
     if width * height > most:
         if width * height <= 4 * most:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import Vectors
+from activecover.pool import VectorsLike
 
 _BATCH = 256
 #: Images that the directions are learnt from: more of them change little.
@@ -70,18 +70,19 @@ class ImageEmbedding(Embedding):
         own = {"network": self.network, "side": self.side, "dimensions": self.dimensions}
         return {**super().parameters(), **own}
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's images, float32."""
         if table.images is None:
             raise InputError(f"{table.source}: no images; give a folder or a zip file of them")
         reduce = self._by_network() if self.network is not None else self._by_components
-        vectors: Any = None
+        vectors: npt.NDArray[Any] | None = None
         for start in range(0, len(table), _BATCH):
             rows = range(start, min(start + _BATCH, len(table)))
             part = reduce(self._pixels(table, rows))
             if vectors is None:
                 vectors = allocate((len(table), part.shape[1]), np.float32)
             vectors[rows.start : rows.stop] = part
+        assert vectors is not None, "a table has rows"
         return vectors
 
     def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
@@ -117,7 +118,7 @@ class ImageEmbedding(Embedding):
         points = pixels.reshape(len(pixels), -1).astype(np.float64)
         return np.asarray((points - self.mean_) @ self.directions_.T)
 
-    def _by_network(self) -> Any:
+    def _by_network(self) -> Callable[[npt.NDArray[np.float32]], npt.NDArray[Any]]:
         torch = require("torch", extra="torch", purpose="networks")
         assert self.network is not None
         data = _network_bytes(self.network)

@@ -16,7 +16,7 @@ from activecover.files import write_whole
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._catalogue import load_embedding, make_embedding
 from activecover.intake._table import Table
-from activecover.pool import Pool, Vectors, read_array
+from activecover.pool import Pool, VectorsLike, read_array
 
 _ROLES = "intake.json"
 #: More columns than this are not shown unless asked for: nobody would read them.
@@ -27,7 +27,7 @@ _MOST_SHOWN = 50
 class Rows:
     """Rows ready for a pool: what ``Pool`` and ``Pool.extend`` take, and labels where there are any."""
 
-    vectors: Vectors
+    vectors: VectorsLike
     ids: list[str] | None
     contents: dict[str, Sequence[str]]
     labels: npt.NDArray[np.str_] | None
@@ -172,7 +172,7 @@ def make_pool(
     if vectors_file is not None and isinstance(rows.vectors, np.memmap) and Path(vectors_file).exists():
         # Written through one map and read through another: the first is let go before, not to hold all twice.
         rows.vectors.flush()
-        rows = replace(rows, vectors=None)
+        rows = replace(rows, vectors=np.empty(0))
         rows = replace(rows, vectors=read_array(vectors_file))
     try:
         pool = Pool(
@@ -205,7 +205,7 @@ def _shown(table: Table, embedding: Embedding, label_column: str | None) -> list
 
 
 def _in_file(path: Path) -> Allocate:
-    def allocate(shape: tuple[int, int], dtype: Any) -> npt.NDArray[Any]:
+    def allocate(shape: tuple[int, int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         try:
             return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
         except OSError as wrong:

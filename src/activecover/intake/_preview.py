@@ -36,6 +36,6 @@ def preview(path: Path, *, header: bool = True) -> dict[str, Any]:
     }
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = as_text(value)
     return text if is_picture(text) else text[:_LONGEST]

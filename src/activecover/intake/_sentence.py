@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,19 @@ from activecover.extras import require
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
 from activecover.intake._text import joined, text_columns
-from activecover.pool import Vectors
+from activecover.pool import VectorsLike
 
 _BATCH = 64
+
+
+class SentenceModel(Protocol):
+    """What is used of a ``sentence_transformers.SentenceTransformer``."""
+
+    def encode(
+        self, texts: list[str], *, normalize_embeddings: bool, show_progress_bar: bool
+    ) -> npt.NDArray[np.float32]: ...
+
+    def get_sentence_embedding_dimension(self) -> int: ...
 
 
 class SentenceEmbedding(Embedding):
@@ -50,7 +60,7 @@ class SentenceEmbedding(Embedding):
         """What the constructor takes."""
         return {**super().parameters(), "model": self.model}
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows, float32, of length one."""
         encoder = self._encoder()
         texts = joined(table, self.used_)
@@ -71,9 +81,9 @@ class SentenceEmbedding(Embedding):
         return columns
 
     def _fit(self, table: Table) -> None:
-        self.dimensions_ = int(self._encoder().get_sentence_embedding_dimension())
+        self.dimensions_ = self._encoder().get_sentence_embedding_dimension()
 
-    def _encoder(self) -> Any:
+    def _encoder(self) -> SentenceModel:
         if not self.model:
             raise InputError("embedding 'sentence' needs a model: sentence:MODEL")
         if "_model" not in self.__dict__:
@@ -84,7 +94,8 @@ class SentenceEmbedding(Embedding):
                 # Hubs, files and devices fail in ways of their own.
                 reason = str(wrong).partition("\n")[0]
                 raise InputError(f"model {self.model!r} cannot be loaded ({reason})") from wrong
-        return self._model
+        model: SentenceModel = self._model
+        return model
 
     def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
         return {"dimensions": self.dimensions_}, {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import PackedBits, Vectors
+from activecover.pool import PackedBits, VectorsLike
 
 #: Names that a column of SMILES goes by, in small letters.
 NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "molecule")
@@ -57,7 +58,7 @@ class SmilesEmbedding(Embedding):
         """What the constructor takes."""
         return {**super().parameters(), "bits": self.bits, "radius": self.radius}
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The fingerprints of a table's rows, packed."""
         generators = _rdkit("rdkit.Chem.rdFingerprintGenerator")
         generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.bits)
@@ -88,11 +89,11 @@ class SmilesEmbedding(Embedding):
             raise InputError(f"{table.source}: {len(self.used_)} columns of SMILES; name one")
 
 
-def _rdkit(module: str) -> Any:
+def _rdkit(module: str) -> ModuleType:
     return require(module, extra="chemistry", purpose="fingerprints of molecules")
 
 
-def _molecules(texts: Sequence[str]) -> Iterator[tuple[Any, bool]]:
+def _molecules(texts: Sequence[str]) -> Iterator[tuple[object | None, bool]]:
     """One molecule after the other (None for what is no SMILES), and whether its valences are odd."""
     chemistry = _rdkit("rdkit.Chem")
     # RDKit would write a complaint of its own for each.
@@ -103,13 +104,12 @@ def _molecules(texts: Sequence[str]) -> Iterator[tuple[Any, bool]]:
             yield (_lenient(chemistry, text) if odd else strict), odd
 
 
-def _lenient(chemistry: Any, text: str) -> Any:
+def _lenient(chemistry: ModuleType, text: str) -> object | None:
     """A molecule read without the check of valences, or None."""
-    molecule = chemistry.MolFromSmiles(text, sanitize=False)
+    molecule: object | None = chemistry.MolFromSmiles(text, sanitize=False)
     if molecule is None:
         return None
     try:
-        molecule.UpdatePropertyCache(strict=False)
         checks = chemistry.SanitizeFlags
         chemistry.SanitizeMol(molecule, checks.SANITIZE_ALL ^ checks.SANITIZE_PROPERTIES)
     except ValueError:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from activecover.errors import InputError
 from activecover.intake._images import ImageFiles
@@ -69,7 +70,7 @@ class Table:
     source: str
     rows: int
     columns: Mapping[str, Column] = field(default_factory=dict)
-    vectors: Any = None
+    vectors: npt.NDArray[Any] | sparse.csr_array | None = None
     images: ImageFiles | None = None
     references: list[Reference] | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ from threadpoolctl import threadpool_limits
 from activecover.errors import InputError
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import Vectors
+from activecover.pool import VectorsLike
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer
 
 #: Average length, in characters and words, from which on a column counts as text rather than as names.
 _LONG_CHARACTERS, _LONG_WORDS = 20, 4
@@ -92,7 +95,7 @@ class TfidfEmbedding(Embedding):
         """The words and pairs."""
         return [*self.words_, "(no known word)"]
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows, as a sparse matrix."""
         return _with_mark(self._weighted(joined(table, self.used_)))
 
@@ -113,20 +116,20 @@ class TfidfEmbedding(Embedding):
         self.words_: list[str] = words.tolist()
         having = np.bincount(counts.indices, minlength=len(words))
         self.rarity_ = np.log((1 + len(texts)) / (1 + having)) + 1
-        self._ready: Any = None
+        self._ready: CountVectorizer | None = None
         self._reduce(counts)
 
-    def _reduce(self, counts: Any) -> None:
+    def _reduce(self, counts: sparse.csr_matrix) -> None:
         """Learn more from the counts of all texts; nothing here."""
 
-    def _weighted(self, texts: Sequence[str]) -> Any:
+    def _weighted(self, texts: Sequence[str]) -> sparse.csr_array:
         """Rows of length one; those without a known word are empty."""
         if self._ready is None:
             self._ready = _counter(vocabulary={word: at for at, word in enumerate(self.words_)})
         return self._weigh(self._ready.transform(texts))
 
-    def _weigh(self, counts: Any) -> Any:
-        rows: Any = sparse.csr_array(counts, dtype=np.float64)
+    def _weigh(self, counts: sparse.csr_matrix) -> sparse.csr_array:
+        rows = sparse.csr_array(counts).astype(np.float64)
         rows.sort_indices()
         rows.data = (1 + np.log(rows.data)) * self.rarity_[rows.indices]
         lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
@@ -189,7 +192,7 @@ class TextEmbedding(TfidfEmbedding):
         """None: mixtures of words have no names."""
         return None
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows, float32."""
         texts = joined(table, self.used_)
         vectors = allocate((len(texts), len(self.directions_) + 1), np.float32)
@@ -201,7 +204,7 @@ class TextEmbedding(TfidfEmbedding):
             vectors[rows, :-1], vectors[rows, -1] = reduced, lost
         return vectors
 
-    def _reduce(self, counts: Any) -> None:
+    def _reduce(self, counts: sparse.csr_matrix) -> None:
         random = np.random.default_rng(self.seed)
         chosen = np.sort(random.permutation(counts.shape[0])[:_MOST_FITTED])
         # On one thread, so that the same seed gives the same directions whatever the number of cores.
@@ -218,7 +221,7 @@ class TextEmbedding(TfidfEmbedding):
         self.directions_ = arrays["directions"].astype(np.float64)
 
 
-def _counter(**settings: Any) -> Any:
+def _counter(**settings: Any) -> CountVectorizer:
     from sklearn.feature_extraction.text import CountVectorizer
 
     return CountVectorizer(
@@ -226,7 +229,7 @@ def _counter(**settings: Any) -> Any:
     )
 
 
-def _leading(matrix: Any, most: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
+def _leading(matrix: sparse.csr_array, most: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
     """Up to ``most`` leading right singular vectors, each with its largest entry positive."""
     count = min(most, *matrix.shape)
     if count < min(matrix.shape):
@@ -242,7 +245,7 @@ def _leading(matrix: Any, most: int, random: np.random.Generator) -> npt.NDArray
     return np.asarray(directions * signs[:, None])
 
 
-def _with_mark(rows: Any) -> Any:
+def _with_mark(rows: sparse.csr_array) -> sparse.csr_array:
     """With one more column that is 1 for rows that are empty: cosine needs a direction."""
     empty = (np.diff(rows.indptr) == 0).astype(np.float64)
     return sparse.csr_array(sparse.hstack([rows, sparse.csr_array(empty[:, None])], format="csr"))

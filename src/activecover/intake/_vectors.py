@@ -1,4 +1,4 @@
-"""Vectors that are brought along."""
+"""VectorsLike that are brought along."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import sparse
 from activecover.errors import InputError
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import PackedBits, Vectors
+from activecover.pool import PackedBits, VectorsLike
 from activecover.tables import number
 
 
@@ -58,7 +58,7 @@ class BroughtVectors(Embedding):
             for place in range(max(width, 1))
         ]
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows; float32 where nothing is lost by it, else float64."""
         if not self.used_:
             return self._matrix(table)
@@ -86,9 +86,9 @@ class BroughtVectors(Embedding):
 
     def _fit(self, table: Table) -> None:
         self.widths_ = [table.width(name) for name in self.used_]
-        self.dimensions_ = 0 if self.used_ else int(np.shape(table.vectors)[1])
+        self.dimensions_ = 0 if self.used_ else _columns_of(table)
 
-    def _matrix(self, table: Table) -> Any:
+    def _matrix(self, table: Table) -> VectorsLike:
         matrix = table.vectors
         if matrix is None:
             raise InputError(f"{table.source}: no vectors in it, and the first rows came with some")
@@ -105,6 +105,10 @@ class BroughtVectors(Embedding):
 
     def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         self.widths_, self.dimensions_ = list(learnt["widths"]), int(learnt["dimensions"])
+
+
+def _columns_of(table: Table) -> int:
+    return 0 if table.vectors is None else int(table.vectors.shape[1])
 
 
 def _begins_as_number(table: Table, name: str) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from activecover.draw import STYLES, check_picture, pyplot, save, styles
+from activecover.draw import STYLES, LineStyle, check_picture, pyplot, save, styles
 from activecover.errors import InputError
 from activecover.lab.grid import Result
 from activecover.lab.rates import Fit, RateCell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: The paper's methods: the nearest-positive ones black and purple, one hue per detector; offline ones are dotted.
 METHOD_STYLES: dict[str, tuple[str, Any, float]] = {
@@ -88,7 +91,7 @@ def _curves_by_task(results: Sequence[Result]) -> dict[tuple[str, str], dict[str
     return {task: {name: np.array(runs) for name, runs in methods.items()} for task, methods in curves.items()}
 
 
-def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> None:
+def _draw_panel(panel: Axes, methods: Mapping[str, npt.NDArray[np.float64]]) -> None:
     for name, runs in methods.items():
         colour, style, width = METHOD_STYLES.get(name, _OTHER_METHOD)
         mean = runs.mean(axis=0)
@@ -106,7 +109,7 @@ def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> N
     panel.set_axisbelow(True)
     panel.grid(color="0.9", linewidth=0.5)
     panel.tick_params(labelsize=7)
-    panel.xaxis.get_major_locator().set_params(integer=True)
+    panel.locator_params(axis="x", integer=True)
     panel.spines[["top", "right"]].set_visible(False)
 
 
@@ -137,7 +140,7 @@ def draw_rates(path: str | Path, cells: Sequence[RateCell], fits: Sequence[Fit])
     return path
 
 
-def _draw_rate(panel: Any, cells: Sequence[RateCell], style: tuple[str, Any], fit: Fit) -> None:
+def _draw_rate(panel: Axes, cells: Sequence[RateCell], style: tuple[str, LineStyle], fit: Fit) -> None:
     sizes = np.array(sorted({cell.n for cell in cells}))
     means = np.array([np.mean([cell.excess for cell in cells if cell.n == n]) for n in sizes])
     errors = np.array([_standard_error([cell.excess for cell in cells if cell.n == n]) for n in sizes])

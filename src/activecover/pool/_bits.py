@@ -11,7 +11,16 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError
-from activecover.pool._matrix import Matrix, as_matrix, blocks, check_table, place_of
+from activecover.pool._matrix import (
+    BitVectors,
+    Matrix,
+    VectorsLike,
+    as_matrix,
+    bit_vectors,
+    blocks,
+    check_table,
+    place_of,
+)
 from activecover.pool._sparse import as_csr
 
 if TYPE_CHECKING:
@@ -37,7 +46,7 @@ class PackedBits:
     dimensions: int
 
 
-class BitMatrix(Matrix):
+class BitMatrix(Matrix[BitVectors]):
     """Rows of 64-bit words; a memory map of packed bits that fills whole words is used as it is.
 
     Within a word bytes lie as in the packed rows, so that the words' bytes are the same on every machine.
@@ -77,7 +86,7 @@ class BitMatrix(Matrix):
     def take(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return np.asarray(self._words[rows])
 
-    def encode(self, given: Any) -> npt.NDArray[np.uint64]:
+    def encode(self, given: VectorsLike) -> npt.NDArray[np.uint64]:
         if isinstance(given, PackedBits):
             self._check_width(given.dimensions)
             return _words_of(_checked(given))
@@ -103,18 +112,17 @@ class BitMatrix(Matrix):
         twin._words = np.array(self._words)
         return twin
 
-    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+    def part(self, rows: npt.NDArray[np.int64]) -> Self:
         return self.restored(self.take(rows), self.dimensions, self._columns)
 
     def chunks(self, vectors: npt.NDArray[np.uint64], count: int) -> Iterator[bytes]:
         for block in blocks(count, vectors.shape[1] * 8):
             yield np.ascontiguousarray(vectors[block]).tobytes()
 
-    def _packed(self, rows: Any, count: int) -> npt.NDArray[np.uint64]:
+    def _packed(self, rows: npt.NDArray[Any] | sparse.csr_array, count: int) -> npt.NDArray[np.uint64]:
         packed = np.empty((count, -(-self.dimensions // 8)), np.uint8)
         for block in blocks(count, self.dimensions * 8):
-            part = rows[block]
-            part = part.toarray() if hasattr(part, "toarray") else part
+            part = rows[block] if isinstance(rows, np.ndarray) else rows[block].toarray()
             bad = (part != 0) & (part != 1)
             if bad.any():
                 row, column = np.argwhere(bad)[0]
@@ -163,5 +171,5 @@ def _words_of(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 def unpacked(pool: Pool, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     """Some rows of a pool of bits as zeros and ones."""
-    words = np.ascontiguousarray(pool.take(rows))
+    words = np.ascontiguousarray(bit_vectors(pool.take(rows)))
     return np.unpackbits(words.view(np.uint8), axis=1, count=pool.dimensions).astype(np.float32)

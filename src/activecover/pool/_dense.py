@@ -10,15 +10,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError
-from activecover.pool._matrix import LARGEST_VALUE, Matrix, as_matrix, blocks, refuse_value
+from activecover.pool._matrix import LARGEST_VALUE, DenseVectors, Matrix, VectorsLike, as_matrix, blocks, refuse_value
 
 
-class DenseMatrix(Matrix):
+class DenseMatrix(Matrix[DenseVectors]):
     """A float32 array; a memory map that needs no change is used as it is."""
 
     kind = "dense"
 
-    def __init__(self, given: Any, metric: str, columns: Sequence[str] | None) -> None:
+    def __init__(self, given: VectorsLike, metric: str, columns: Sequence[str] | None) -> None:
         matrix = as_matrix(given)
         self._metric, self._columns = metric, columns
         self.dimensions = int(matrix.shape[1])
@@ -52,7 +52,7 @@ class DenseMatrix(Matrix):
     def take(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         return np.asarray(self._values[rows])
 
-    def encode(self, given: Any) -> npt.NDArray[np.float32]:
+    def encode(self, given: VectorsLike) -> npt.NDArray[np.float32]:
         if sparse.issparse(given):
             raise InputError("a sparse matrix for a pool of dense vectors: give an array (toarray)")
         matrix = as_matrix(given)
@@ -74,7 +74,7 @@ class DenseMatrix(Matrix):
         twin._values = np.array(self._values)
         return twin
 
-    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+    def part(self, rows: npt.NDArray[np.int64]) -> Self:
         return self.restored(self.take(rows), self.origin, self._metric, self._columns)
 
     def chunks(self, vectors: npt.NDArray[np.float32], count: int) -> Iterator[bytes]:

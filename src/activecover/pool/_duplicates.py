@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.pool._bits import bits_set
-from activecover.pool._matrix import blocks
+from activecover.pool._matrix import bit_vectors, blocks, dense_vectors, sparse_vectors
 from activecover.pool._pool import Pool
 
 _Rows = npt.NDArray[np.int64]
@@ -128,7 +128,7 @@ def duplicate_groups(
     return groups
 
 
-def plain_text(text: Any) -> str:
+def plain_text(text: object) -> str:
     """A text as it is compared: without case, with single blanks, each letter written in one way.
 
     Examples
@@ -174,14 +174,15 @@ def _hash(data: bytes, what: bytes) -> bytes:
 
 def _stored(pool: Pool) -> Iterator[bytes]:
     """The stored values of one row after the other."""
-    stored = pool.vectors
     if pool.kind == "sparse":
+        stored = sparse_vectors(pool.vectors)
         for start, stop in zip(stored.indptr[:-1], stored.indptr[1:], strict=True):
             yield stored.indices[start:stop].astype("<i8").tobytes() + stored.data[start:stop].tobytes()
         return
-    for block in blocks(len(pool), stored.shape[1] * stored.itemsize):
+    values = bit_vectors(pool.vectors) if pool.kind == "bits" else dense_vectors(pool.vectors)
+    for block in blocks(len(pool), values.shape[1] * values.itemsize):
         # Adding nothing makes -0 the same as 0, which it equals.
-        part = np.ascontiguousarray(stored[block] + stored.dtype.type(0))
+        part = np.ascontiguousarray(values[block] + values.dtype.type(0))
         yield from (row.tobytes() for row in part)
 
 
@@ -204,7 +205,7 @@ class _Search(ABC):
     """
 
     def __init__(self, pool: Pool, near: float) -> None:
-        self._pool, self._near, self._vectors = pool, near, pool.vectors
+        self._pool, self._near = pool, near
 
     def nearest(self, row: int) -> int:
         """The first row that is nearest to a row, within reach (ties: the lower one); else the row itself."""
@@ -236,6 +237,7 @@ class _DenseSearch(_Search):
 
     def __init__(self, pool: Pool, near: float) -> None:
         super().__init__(pool, near)
+        self._vectors = dense_vectors(pool.vectors)
         self._rows = np.flatnonzero(~pool.withdrawn)
         self._is_first = np.zeros(len(pool), bool)
         self._block = range(0)
@@ -332,6 +334,7 @@ class _SparseSearch(_ListSearch):
     """Without some columns of a row another one is at least as far from it as those are long."""
 
     def __init__(self, pool: Pool, near: float) -> None:
+        self._vectors = sparse_vectors(pool.vectors)
         super().__init__(pool, near)
         self._scattered = np.zeros(pool.dimensions)
         self._squares = np.array([float((self._values(row) ** 2).sum()) for row in range(len(pool))])
@@ -352,7 +355,7 @@ class _SparseSearch(_ListSearch):
 
     def _possible(self, row: int, others: _Rows) -> _Rows:
         self._scattered[self._columns(row)] = self._values(row)
-        products = self._vectors[others] @ self._scattered
+        products = np.asarray(self._vectors[others] @ self._scattered)
         self._scattered[self._columns(row)] = 0
         lengths = self._squares[row] + self._squares[others]
         estimates = lengths - 2 * products
@@ -376,6 +379,7 @@ class _BitSearch(_ListSearch):
     """Two rows within t have at least 1 - t of either's bits in common."""
 
     def __init__(self, pool: Pool, near: float) -> None:
+        self._vectors = bit_vectors(pool.vectors)
         super().__init__(pool, near)
         self._bits = np.concatenate([_ones(self._vectors[block]) for block in blocks(len(pool), pool.dimensions)])
 

@@ -22,7 +22,7 @@ from activecover.errors import InputError, StoreError
 from activecover.files import locked, private_folder, sync_folder, write_whole
 from activecover.pool._bits import BitMatrix
 from activecover.pool._dense import DenseMatrix
-from activecover.pool._matrix import Matrix, Vectors, blocks
+from activecover.pool._matrix import AnyMatrix, Vectors, blocks, dense_vectors, sparse_vectors
 from activecover.pool._parts import (
     HEADER,
     Part,
@@ -456,14 +456,14 @@ class PoolFolder:
         """What each file is given at its end."""
         chunks: dict[str, Iterator[bytes]] = {}
         if state.kind == "sparse":
-            before = state.files[_DATA].size // 4
+            added, before = sparse_vectors(added), state.files[_DATA].size // 4
             if before + added.nnz > _MOST_NARROW and state.index == "<i4":
                 raise InputError("more than 2³¹ entries: create a new pool of all rows")
             chunks[_DATA] = _pieces(added.data, "<f4")
             chunks[_INDICES] = _pieces(added.indices, state.index)
             chunks[_ROW_ENDS] = _pieces(added.indptr[1:].astype(np.int64) + before, "<i8")
         else:
-            chunks[_VECTORS] = _pieces(added, "<f4" if state.kind == "dense" else None)
+            chunks[_VECTORS] = _rows_of(added)
         if names is not None:
             chunks[_IDS] = _id_lines(names)
         if state.contents:
@@ -544,9 +544,9 @@ def _put(place: Path, state: _State, name: str, chunks: Iterator[bytes]) -> None
 
 
 def _vector_chunks(pool: Pool, state: _State, compact: bool) -> dict[str, Iterator[bytes]]:
-    vectors = pool.vectors
     if pool.kind != "sparse":
-        return {_VECTORS: _pieces(vectors, "<f4" if pool.kind == "dense" else None)}
+        return {_VECTORS: _rows_of(pool.vectors)}
+    vectors = sparse_vectors(pool.vectors)
     ends, keep = vectors.indptr, None
     if compact and pool.withdrawn.any():
         lengths = np.diff(ends)
@@ -558,6 +558,13 @@ def _vector_chunks(pool: Pool, state: _State, compact: bool) -> dict[str, Iterat
         _INDICES: _pieces(vectors.indices, state.index, keep),
         _ROW_ENDS: _pieces(ends, "<i8"),
     }
+
+
+def _rows_of(vectors: Vectors) -> Iterator[bytes]:
+    """Dense rows as little-endian float32, or words as their bytes lie."""
+    if isinstance(vectors, np.ndarray) and vectors.dtype == np.uint64:
+        return _pieces(vectors, None)
+    return _pieces(dense_vectors(vectors), "<f4")
 
 
 def _record_chunks(pool: Pool, ends: npt.NDArray[np.int64], digest: hashlib.blake2b) -> Iterator[bytes]:
@@ -642,7 +649,7 @@ def _map_bytes(path: Path, dtype: str, shape: tuple[int, ...], start: int) -> np
     return np.memmap(path, dtype, "r", start, shape) if math.prod(shape) else np.empty(shape, dtype)
 
 
-def _mapped_matrix(folder: Path, state: _State) -> Matrix:
+def _mapped_matrix(folder: Path, state: _State) -> AnyMatrix:
     if state.kind == "dense":
         origin = np.array(_map(folder, state, _ORIGIN))
         return DenseMatrix.restored(_map(folder, state, _VECTORS), origin, state.metric, state.columns)

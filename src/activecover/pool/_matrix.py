@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from activecover.errors import InputError
 
 if TYPE_CHECKING:
-    from scipy import sparse
-
     from activecover.pool._bits import PackedBits
 
-#: Vectors as a pool stores them: a float32 array, a CSR array, or an array of packed 64-bit words.
-Vectors = Any
-#: Vectors as they come from outside.
+#: What a pool stores; ``sharded`` is dense, in the memory of a cluster.
+Kind = Literal["dense", "sparse", "bits", "sharded"]
+#: Vectors of a dense pool.
+DenseVectors: TypeAlias = npt.NDArray[np.float32]
+#: Vectors of a pool of bits, 64 to a word.
+BitVectors: TypeAlias = npt.NDArray[np.uint64]
+#: Vectors as a pool stores them: a float32 array, an array of packed 64-bit words, or a CSR array.
+Vectors: TypeAlias = DenseVectors | BitVectors | sparse.csr_array
+#: Vectors as a caller passes them.
 VectorsLike: TypeAlias = "npt.ArrayLike | sparse.sparray | sparse.spmatrix | PackedBits"
 
 #: Squares and sums of values up to this size stay far inside float32's range in every filter.
@@ -26,14 +31,18 @@ LARGEST_VALUE = 1e15
 _BLOCK_BYTES = 1 << 21
 
 
-class Matrix(ABC):
+#: The type of the vectors that a matrix stores.
+Stored = TypeVar("Stored", bound=Vectors)
+
+
+class Matrix(ABC, Generic[Stored]):
     """The vectors of a pool, stored: one subclass per kind.
 
     Rows are added at the end and erased in place, never renumbered. What ``encode`` makes of outside
     vectors is what the matrix would store for them, so that one definition of distance serves both.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[Kind]
     dimensions: int
     origin: npt.NDArray[np.float32]
 
@@ -43,19 +52,19 @@ class Matrix(ABC):
 
     @property
     @abstractmethod
-    def vectors(self) -> Vectors:
+    def vectors(self) -> Stored:
         """What is stored, read-only."""
 
     @abstractmethod
-    def take(self, rows: npt.NDArray[np.int64]) -> Vectors:
+    def take(self, rows: npt.NDArray[np.int64]) -> Stored:
         """Some rows, as a frontier takes them."""
 
     @abstractmethod
-    def encode(self, given: Any) -> Vectors:
+    def encode(self, given: VectorsLike) -> Stored:
         """What would be stored for these vectors; bad values are named by row and column."""
 
     @abstractmethod
-    def append(self, encoded: Vectors) -> None:
+    def append(self, encoded: Stored) -> None:
         """Add encoded rows at the end."""
 
     @abstractmethod
@@ -67,11 +76,11 @@ class Matrix(ABC):
         """A matrix of its own with the same rows."""
 
     @abstractmethod
-    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+    def part(self, rows: npt.NDArray[np.int64]) -> Matrix[Stored]:
         """A matrix of some of its rows, as they are stored."""
 
     @abstractmethod
-    def chunks(self, vectors: Vectors, count: int) -> Iterator[bytes]:
+    def chunks(self, vectors: Stored, count: int) -> Iterator[bytes]:
         """The first ``count`` rows of stored or encoded vectors as bytes, the same on every machine."""
 
     def _check_width(self, columns: int) -> None:
@@ -86,7 +95,45 @@ def blocks(count: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> Itera
         yield slice(start, min(start + step, count))
 
 
-def as_matrix(vectors: Any) -> npt.NDArray[Any]:
+#: A matrix of any kind.
+AnyMatrix: TypeAlias = Matrix[Any]
+
+
+def dense_vectors(vectors: Vectors) -> DenseVectors:
+    """The vectors of a dense pool, as what they are; those of another kind are refused.
+
+    Examples
+    --------
+    >>> dense_vectors(np.zeros((1, 2), np.uint64))
+    Traceback (most recent call last):
+    activecover.errors.InputError: dense vectors are needed here, not packed bits
+    """
+    if sparse.issparse(vectors) or vectors.dtype == np.uint64:
+        raise InputError(f"dense vectors are needed here, not {_described(vectors)}")
+    return np.asarray(vectors, np.float32)
+
+
+def sparse_vectors(vectors: Vectors) -> sparse.csr_array:
+    """The vectors of a sparse pool, as what they are; those of another kind are refused."""
+    if not isinstance(vectors, sparse.csr_array):
+        raise InputError(f"a CSR array is needed here, not {_described(vectors)}")
+    return vectors
+
+
+def bit_vectors(vectors: Vectors) -> BitVectors:
+    """The vectors of a pool of bits, as what they are; those of another kind are refused."""
+    if sparse.issparse(vectors) or vectors.dtype != np.uint64:
+        raise InputError(f"packed bits are needed here, not {_described(vectors)}")
+    return np.asarray(vectors, np.uint64)
+
+
+def _described(vectors: Vectors) -> str:
+    if sparse.issparse(vectors):
+        return "a sparse array"
+    return "packed bits" if vectors.dtype == np.uint64 else "a dense array"
+
+
+def as_matrix(vectors: VectorsLike) -> npt.NDArray[Any]:
     """An array with two dimensions, neither of them empty, of real numbers."""
     try:
         matrix = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, MutableSequence, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,12 @@ from activecover.errors import InputError
 from activecover.pool._bits import BitMatrix, PackedBits
 from activecover.pool._column import Unread
 from activecover.pool._dense import DenseMatrix
-from activecover.pool._matrix import Matrix, Vectors
+from activecover.pool._matrix import AnyMatrix, Kind, Matrix, Vectors, VectorsLike
 from activecover.pool._records import BLANK, heading_of, recognised
 from activecover.pool._sparse import SparseMatrix
+
+if TYPE_CHECKING:
+    from activecover.pool._stored import Statistic
 
 Metric = Literal["euclidean", "cosine", "jaccard"]
 METRICS: tuple[str, ...] = get_args(Metric)
@@ -64,7 +67,7 @@ class Pool:
 
     def __init__(
         self,
-        vectors: Any,
+        vectors: VectorsLike | AnyMatrix,
         *,
         ids: Sequence[str] | None = None,
         metric: str = "euclidean",
@@ -98,8 +101,8 @@ class Pool:
         return f"<Pool: {len(self):,} rows x {self.dimensions}, {kind}{self.metric}>"
 
     @property
-    def kind(self) -> str:
-        """What is stored: dense, sparse or bits."""
+    def kind(self) -> Kind:
+        """What is stored: dense, sparse or bits; ``sharded`` in a cluster."""
         return self._matrix.kind
 
     @property
@@ -108,7 +111,8 @@ class Pool:
 
         Withdrawn rows are NaN, or no bits at all.
         """
-        return self._matrix.vectors
+        stored: Vectors = self._matrix.vectors
+        return stored
 
     @property
     def origin(self) -> npt.NDArray[np.float32]:
@@ -140,19 +144,21 @@ class Pool:
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> Vectors:
         """The stored vectors of some rows, as a frontier takes them."""
-        return self._matrix.take(np.asarray(rows, np.int64))
+        taken: Vectors = self._matrix.take(np.asarray(rows, np.int64))
+        return taken
 
     def content(self, row: int) -> dict[str, Any]:
         """What to show a person for one row."""
         return {name: values[row] for name, values in self.contents.items()}
 
-    def encode(self, vectors: Any) -> Vectors:
+    def encode(self, vectors: VectorsLike) -> Vectors:
         """Bring outside vectors into the pool's space, with the pool's checks."""
-        return self._matrix.encode(vectors)
+        encoded: Vectors = self._matrix.encode(vectors)
+        return encoded
 
     def extend(
         self,
-        vectors: Any,
+        vectors: VectorsLike,
         *,
         ids: Sequence[str] | None = None,
         contents: Mapping[str, Sequence[Any]] | None = None,
@@ -223,7 +229,7 @@ class Pool:
             matrix.append(also)
         return Pool(matrix, metric=self.metric, columns=self.columns)
 
-    def keep_statistic(self, name: str, statistic: Any) -> None:
+    def keep_statistic(self, name: str, statistic: Statistic) -> None:
         """Store a statistic where the pool is stored; one in memory keeps it in ``statistics`` alone."""
 
     def fingerprint(self, rows: int | None = None, *, contents: bool = False) -> dict[str, str]:
@@ -330,7 +336,7 @@ def _is_text(name: str) -> bool:
     return "\0" not in name
 
 
-def _matrix_of(vectors: Any, metric: str, columns: Sequence[str] | None) -> Matrix:
+def _matrix_of(vectors: VectorsLike | AnyMatrix, metric: str, columns: Sequence[str] | None) -> AnyMatrix:
     """The kind of matrix that suits the vectors and the metric."""
     if metric not in METRICS:
         raise InputError(f"unknown metric {metric!r}: choose one of {', '.join(METRICS)}")

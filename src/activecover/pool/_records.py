@@ -13,7 +13,7 @@ from activecover.errors import InputError
 BLANK = b" "
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} is neither")

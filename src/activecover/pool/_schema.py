@@ -90,11 +90,11 @@ def _is_inside(name: str) -> bool:
     return _INSIDE.fullmatch(name) is not None and not name.endswith(("/.", "/.."))
 
 
-def _texts(values: Any) -> bool:
+def _texts(values: object) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def _count(value: Any, most: int = _MOST) -> bool:
+def _count(value: object, most: int = _MOST) -> bool:
     return type(value) is int and 0 <= value <= most
 
 

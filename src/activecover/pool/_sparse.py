@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError
-from activecover.pool._matrix import LARGEST_VALUE, Matrix, as_matrix, blocks, check_table, refuse_value
+from activecover.pool._matrix import LARGEST_VALUE, Matrix, VectorsLike, as_matrix, blocks, check_table, refuse_value
 
 #: A frontier lays positives out by column: a table of more columns than this would not fit.
 _MOST_COLUMNS = 2**27
@@ -18,7 +18,7 @@ _MOST_COLUMNS = 2**27
 _HASHED_ROWS = 4096
 
 
-class SparseMatrix(Matrix):
+class SparseMatrix(Matrix[sparse.csr_array]):
     """A CSR array of float32: columns ascending in each row, none twice, no zeros.
 
     Nothing is centred (the origin is zero): a sparse matrix has to stay sparse.
@@ -52,7 +52,7 @@ class SparseMatrix(Matrix):
     def take(self, rows: npt.NDArray[np.int64]) -> sparse.csr_array:
         return self._rows[rows]
 
-    def encode(self, given: Any) -> sparse.csr_array:
+    def encode(self, given: VectorsLike) -> sparse.csr_array:
         csr = as_csr(given, self._columns)
         self._check_width(csr.shape[1])
         if self._metric == "cosine":
@@ -83,7 +83,7 @@ class SparseMatrix(Matrix):
         twin._keep(self._rows.copy())
         return twin
 
-    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+    def part(self, rows: npt.NDArray[np.int64]) -> Self:
         return self.restored(self.take(rows), self._metric, self._columns)
 
     def chunks(self, vectors: sparse.csr_array, count: int) -> Iterator[bytes]:

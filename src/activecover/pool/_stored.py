@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError, StoreError
 from activecover.pool._column import Column
-from activecover.pool._matrix import Matrix, Vectors
+from activecover.pool._matrix import AnyMatrix, Vectors, VectorsLike
 from activecover.pool._pool import Pool, checked_rows
 from activecover.pool._records import BLANK
 
@@ -83,7 +83,7 @@ class Statistic:
 class Mapped:
     """What a folder holds at one moment."""
 
-    matrix: Matrix
+    matrix: AnyMatrix
     metric: str
     columns: list[str] | None
     names: list[str] | None
@@ -120,7 +120,7 @@ class StoredPool(Pool):
 
     def extend(
         self,
-        vectors: Any,
+        vectors: VectorsLike,
         *,
         ids: Sequence[str] | None = None,
         contents: Mapping[str, Sequence[Any]] | None = None,
@@ -198,7 +198,7 @@ class StoredPool(Pool):
         return erased or grown > 0
 
 
-def rows_encoded(matrix: Matrix, given: Vectors) -> Vectors:
+def rows_encoded(matrix: AnyMatrix, given: Vectors) -> Vectors:
     """Vectors that a pool like this has encoded before, checked for their form."""
     width = given.shape[1] if getattr(given, "ndim", 0) == 2 else None
     wanted = np.uint64 if matrix.kind == "bits" else np.float32

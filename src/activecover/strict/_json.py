@@ -73,8 +73,8 @@ def _finite(text: str) -> float:
     return value
 
 
-def _is_deeper(value: Any, depth: int) -> bool:
-    level = [value]
+def _is_deeper(value: object, depth: int) -> bool:
+    level: list[object] = [value]
     for _ in range(depth + 1):
         level = [
             inner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.tables._reading import check_columns
 from activecover.tables._values import as_text
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _BATCH_ROWS = 1 << 14
 
@@ -134,7 +137,7 @@ class ParquetColumns(Mapping[str, Any]):
                     yield place + low, batch.slice(low, high - low)
                 place += batch.num_rows
 
-    def _numbers(self, column: Any, name: str, start: int, *, gaps: bool = False) -> npt.NDArray[Any]:
+    def _numbers(self, column: pyarrow.Array, name: str, start: int, *, gaps: bool = False) -> npt.NDArray[Any]:
         lists = self.is_list(name)
         if column.null_count and (lists or not gaps):
             self._refuse(start + column.is_null().to_pylist().index(True), name, "empty; fill it in or drop the row")
@@ -156,7 +159,7 @@ class ParquetColumns(Mapping[str, Any]):
     def _refuse(self, row: int, name: str, what: str) -> None:
         raise InputError(f"{self.path}: row {row}, column {name!r}: {what}")
 
-    def _width(self, name: str, first: Any) -> int:
+    def _width(self, name: str, first: pyarrow.Array) -> int:
         kind, types = self._schema.field(name).type, self._types
         if not self.is_list(name) or not (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)):
             return 0

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from activecover.errors import ActiveCoverError
 from activecover.frontier._base import Rows
-from activecover.frontier.ray._connect import import_ray
+from activecover.frontier.ray._connect import Actor, import_ray
 from activecover.frontier.ray._shard import Later, Shard
 from activecover.frontier.ray._sources import Layout, Piece
 
@@ -125,10 +125,11 @@ class Shards:
         for actor in self._actors:
             self._ray.kill(actor)
 
-    def _start(self, shard: int) -> Any:
+    def _start(self, shard: int) -> Actor:
         first = int(self._firsts[shard])
         actor = self._ray.remote(Shard).options(**self._options)
-        return actor.remote(self._parts[shard], self._layout, first, self._backend)
+        started: Actor = actor.remote(self._parts[shard], self._layout, first, self._backend)
+        return started
 
     def _replace(self, lost: Sequence[int]) -> None:
         """New processes in place of lost ones, with the rows as they are now."""
@@ -150,7 +151,7 @@ class Shards:
             try:
                 answers[shard] = self._ray.get(reference, timeout=self._patience)
             except errors.RayTaskError as wrong:
-                raise _plain(shard, wrong) from wrong.cause
+                raise _plain(shard, wrong.cause) from wrong.cause
             except errors.GetTimeoutError:
                 raise ActiveCoverError(
                     f"shard {shard} of {len(self)} gave no answer within {self._patience:g} s: "
@@ -161,9 +162,8 @@ class Shards:
         return lost
 
 
-def _plain(shard: int, wrong: Any) -> Exception:
+def _plain(shard: int, cause: BaseException) -> Exception:
     """What went wrong in another process, as it would have been said in this one."""
-    cause = wrong.cause
     if isinstance(cause, ActiveCoverError):
         return type(cause)(str(cause))
     return ActiveCoverError(f"shard {shard}: {type(cause).__name__}: {cause}".partition("\n")[0])

@@ -6,7 +6,8 @@ import logging
 import os
 import socket
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 from activecover.errors import ActiveCoverError, InputError, check_count
 from activecover.extras import require
@@ -16,7 +17,20 @@ _OBJECT_STORE_BYTES = 128 << 20
 _SECONDS_TO_ANSWER = 5.0
 
 
-def import_ray() -> Any:
+class RemoteMethod(Protocol):
+    """A method of an object in another process."""
+
+    def remote(self, *arguments: object) -> object:
+        """Call it there; what comes back is a reference to the result."""
+
+
+class Actor(Protocol):
+    """An object in another process, by its methods."""
+
+    def __getattr__(self, method: str) -> RemoteMethod: ...
+
+
+def import_ray() -> ModuleType:
     """Ray, with its reports to the makers switched off, or a line that says what to install."""
     # Ray reads both when it is imported or started.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -62,7 +76,7 @@ def disconnect() -> None:
     import_ray().shutdown()
 
 
-def _start(ray: Any, address: str, options: dict[str, Any]) -> bool:
+def _start(ray: ModuleType, address: str, options: dict[str, Any]) -> bool:
     try:
         ray.init(address=address, **options)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError, OSError, ImportError, AssertionError) as wrong:
@@ -73,7 +87,7 @@ def _start(ray: Any, address: str, options: dict[str, Any]) -> bool:
     return address == "local"
 
 
-def _check_same(ray: Any, address: str | None) -> None:
+def _check_same(ray: ModuleType, address: str | None) -> None:
     """A process is part of one cluster at a time."""
     if address in (None, "local", "auto") or str(address).startswith("ray://"):
         return

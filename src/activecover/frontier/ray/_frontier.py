@@ -17,7 +17,7 @@ from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike
 from activecover.frontier._locked import one_at_a_time
 from activecover.frontier.ray._pool import ShardedPool
 from activecover.frontier.ray._shard import Answer, Changes
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors
 
 _numbers = itertools.count(1)
 
@@ -60,7 +60,7 @@ class RayFrontier(Frontier):
         return len(self._positives)
 
     @one_at_a_time
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
         new = np.asarray(keys, np.int64).tolist()
         if len(set(new)) != len(new) or any(key in self._positives for key in new):
             raise InputError("a positive can be added once only: remove it before adding it again")

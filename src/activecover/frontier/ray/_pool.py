@@ -16,7 +16,7 @@ from activecover.frontier.ray._actors import Shards
 from activecover.frontier.ray._connect import connect, import_ray
 from activecover.frontier.ray._shard import StoredMatrix, Survey
 from activecover.frontier.ray._sources import Layout, cut, find_sources
-from activecover.pool import DenseMatrix, Matrix, Pool, origin_of
+from activecover.pool import DenseMatrix, DenseVectors, Matrix, Pool, VectorsLike, as_matrix, origin_of
 
 #: How many bytes of vectors are kept of rows that were proposed and may be told positive.
 _KEPT_BYTES = 1 << 24
@@ -131,14 +131,14 @@ class ShardedPool(Pool):
 
     def extend(
         self,
-        vectors: Any,
+        vectors: VectorsLike,
         *,
         ids: Sequence[str] | None = None,
         contents: Mapping[str, Sequence[Any]] | None = None,
     ) -> npt.NDArray[np.int64]:
         """Add rows at the end, to the last shard, and return their numbers."""
         columns = {name: list(values) for name, values in (contents or {}).items()}
-        count = len(vectors)
+        count = len(as_matrix(vectors))
         if set(columns) != set(self._content_cols) or any(len(values) != count for values in columns.values()):
             raise InputError(f"added rows need the pool's content columns: {sorted(self._content_cols) or 'none'}")
         rows = super().extend(vectors, ids=ids)
@@ -189,7 +189,7 @@ class ShardedPool(Pool):
         self._sharded.forget(rows)
 
 
-class ShardedMatrix(Matrix):
+class ShardedMatrix(Matrix[DenseVectors]):
     """What the driver has of the vectors: their origin, and the few that may be needed next."""
 
     kind = "sharded"
@@ -206,7 +206,7 @@ class ShardedMatrix(Matrix):
         return self._rows
 
     @property
-    def vectors(self) -> Any:
+    def vectors(self) -> DenseVectors:
         raise InputError("the vectors of a pool in shards are not here: use the frontier 'ray', or take for some rows")
 
     def take(self, rows: Rows) -> npt.NDArray[np.float32]:
@@ -227,7 +227,7 @@ class ShardedMatrix(Matrix):
                 taken[place] = self._kept[row]
         return taken
 
-    def encode(self, given: Any) -> npt.NDArray[np.float32]:
+    def encode(self, given: VectorsLike) -> npt.NDArray[np.float32]:
         return self._encoder.encode(given)
 
     def append(self, encoded: npt.NDArray[np.float32]) -> None:
@@ -241,7 +241,7 @@ class ShardedMatrix(Matrix):
     def copy(self) -> Self:
         raise InputError("a pool in shards has no copies")
 
-    def part(self, rows: Rows) -> Matrix:
+    def part(self, rows: Rows) -> Matrix[DenseVectors]:
         return DenseMatrix.restored(self.take(rows), self.origin, self._metric, None)
 
     def chunks(self, vectors: npt.NDArray[np.float32], count: int) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from activecover.errors import InputError
 from activecover.frontier._base import Frontier, Nearest, Rows
 from activecover.frontier.ray._connect import import_ray
 from activecover.frontier.ray._sources import Layout, Piece, Table, read_pieces, rows_counted_from
-from activecover.pool import DenseMatrix, Pool, as_matrix, value_range
+from activecover.pool import DenseMatrix, Pool, VectorsLike, as_matrix, dense_vectors, value_range
 
 #: Moves every key below zero, in order: to a shard all positives come from outside.
 _OUTSIDE = 1 << 62
@@ -81,8 +81,8 @@ class StoredMatrix(DenseMatrix):
 class _Part(StoredMatrix):
     """As a shard holds it: what comes to a shard later has been encoded on the way."""
 
-    def encode(self, given: Vectors) -> Vectors:
-        return given
+    def encode(self, given: VectorsLike) -> Vectors:
+        return np.asarray(given, np.float32)
 
 
 class _Known:
@@ -135,8 +135,7 @@ class Shard:
 
     def take(self, rows: Rows) -> Vectors:
         """The stored vectors of some rows."""
-        vectors: Vectors = self._stored().take(rows - self._first)
-        return vectors
+        return dense_vectors(self._stored().take(rows - self._first))
 
     def content(self, row: int) -> dict[str, Any]:
         """What to show a person for a row."""
@@ -209,7 +208,7 @@ class Shard:
         known.rows = rows
 
     def _answer(self, known: _Known, found: Nearest) -> Answer:
-        vectors = self._stored().take(found.rows)
+        vectors = dense_vectors(self._stored().take(found.rows))
         keys = found.sources + _OUTSIDE
         sources = np.array([known.vectors[key] for key in keys.tolist()], np.float32).reshape(vectors.shape)
         # Different squares may have one root: the merge needs the squares. This is the kernel's definition.

@@ -7,10 +7,11 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -142,18 +143,36 @@ def _read(piece: Piece, layout: Layout) -> Table:
 # -- names and storage ---------------------------------------------------------------------------
 
 
+class FileSystem(Protocol):
+    """What is used of a file system of fsspec."""
+
+    @property
+    def protocol(self) -> str | tuple[str, ...]:
+        """Its name or names, such as ``file``."""
+
+    def glob(self, path: str) -> list[str]: ...
+
+    def info(self, path: str) -> dict[str, Any]: ...
+
+    def cat_file(self, path: str, start: int, end: int) -> bytes: ...
+
+    def open(self, path: str, mode: str) -> AbstractContextManager[BinaryIO]: ...
+
+    def unstrip_protocol(self, name: str) -> str: ...
+
+
 def _is_npy(url: str) -> bool:
     return url.lower().split("::")[0].endswith(".npy")
 
 
-def _fsspec() -> Any:
+def _fsspec() -> ModuleType:
     return require("fsspec", extra="ray", purpose="files of a pool in shards")
 
 
-def _open_storage(url: str, layout: Layout) -> tuple[Any, str]:
+def _open_storage(url: str, layout: Layout) -> tuple[FileSystem, str]:
     """The file system of an address, and the path in it."""
-    files, path = _fsspec().core.url_to_fs(url, **layout.storage)
-    return files, path
+    opened: tuple[FileSystem, str] = _fsspec().core.url_to_fs(url, **layout.storage)
+    return opened
 
 
 def _expand(name: str, layout: Layout) -> list[str]:
@@ -188,7 +207,7 @@ def _look_at(url: str, layout: Layout) -> Source:
 # -- .npy ----------------------------------------------------------------------------------------
 
 
-def _npy_header(files: Any, path: str, url: str) -> NpyHeader:
+def _npy_header(files: FileSystem, path: str, url: str) -> NpyHeader:
     header = npy_header(io.BytesIO(files.cat_file(path, start=0, end=_HEADER_BYTES)), url)
     shape, dtype = header.shape, header.dtype
     if dtype.hasobject or dtype.kind not in "fiub":
@@ -202,7 +221,7 @@ def _npy_header(files: Any, path: str, url: str) -> NpyHeader:
     return header
 
 
-def _read_npy(files: Any, path: str, piece: Piece) -> npt.NDArray[Any]:
+def _read_npy(files: FileSystem, path: str, piece: Piece) -> npt.NDArray[Any]:
     header = _npy_header(files, path, piece.url)
     if piece.stop > header.shape[0]:
         raise InputError(f"{piece.url}: {header.shape[0]} rows where {piece.stop} are expected; open the pool anew")
@@ -225,7 +244,7 @@ def _read_npy(files: Any, path: str, piece: Piece) -> npt.NDArray[Any]:
 # -- Parquet -------------------------------------------------------------------------------------
 
 
-def _parquet(files: Any, path: str, url: str, layout: Layout) -> ParquetColumns:
+def _parquet(files: FileSystem, path: str, url: str, layout: Layout) -> ParquetColumns:
     """The columns of a file, checked for those that are wanted."""
 
     @contextmanager
@@ -239,7 +258,7 @@ def _parquet(files: Any, path: str, url: str, layout: Layout) -> ParquetColumns:
     return columns
 
 
-def _read_parquet(files: Any, path: str, piece: Piece, layout: Layout) -> Table:
+def _read_parquet(files: FileSystem, path: str, piece: Piece, layout: Layout) -> Table:
     """Only the row groups that hold the piece's rows, only the columns asked for."""
     columns = _parquet(files, path, piece.url, layout)
     if columns.rows < piece.stop:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -58,10 +59,10 @@ class _Array:
 
     pixels: npt.NDArray[np.uint8]
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, *_: object) -> None:
         pass
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[int, tuple[int, ...], object, bool, bytes]) -> None:
         _, shape, kind, columns_first, content = state
         if not isinstance(kind, _Kind) or kind.name not in ("u1", b"u1") or columns_first:
             raise ValueError("not an array of bytes, row by row")
@@ -71,10 +72,10 @@ class _Array:
 class _Kind:
     """Stands in for NumPy's dtype."""
 
-    def __init__(self, name: Any, *_: Any) -> None:
+    def __init__(self, name: object, *_: object) -> None:
         self.name = name
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         pass
 
 
@@ -82,11 +83,14 @@ def _as_bytes(text: str, _: str) -> bytes:
     return text.encode("latin1")
 
 
+StandIn = type[_Array] | type[_Kind] | Callable[[str, str], bytes]
+
+
 # The C unpickler fills memory up to whatever place in its memo a damaged file names; this one keeps a dict.
 class _ArraysOnly(pickle._Unpickler):
     """Unpickles arrays of bytes and plain values; anything that could run code is refused."""
 
-    _STAND_INS = {  # noqa: RUF012 - never changed
+    _STAND_INS: ClassVar[Mapping[tuple[str, str], StandIn]] = {
         ("numpy.core.multiarray", "_reconstruct"): _Array,
         ("numpy._core.multiarray", "_reconstruct"): _Array,
         ("numpy", "ndarray"): _Array,
@@ -94,7 +98,7 @@ class _ArraysOnly(pickle._Unpickler):
         ("_codecs", "encode"): _as_bytes,
     }
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> StandIn:
         if (module, name) in self._STAND_INS:
             return self._STAND_INS[module, name]
         raise pickle.UnpicklingError(f"{module}.{name} has no place in a batch of images")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from activecover.errors import InputError
 from activecover.lab.datasets._base import DATASETS, Download, Watcher, data_folder, reason
@@ -95,10 +95,15 @@ def _receive(download: Download, part: Path, name: str, watch: Watcher | None) -
         )
 
 
-def _next_chunk(answer: Any, url: str) -> bytes:
+class Readable(Protocol):
+    """An answer of a server."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _next_chunk(answer: Readable, url: str) -> bytes:
     with _reached(url):
-        chunk: bytes = answer.read(_CHUNK)
-        return chunk
+        return answer.read(_CHUNK)
 
 
 @contextmanager

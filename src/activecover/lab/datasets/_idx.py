@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import math
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ def read_idx(path: Path, name: str) -> npt.NDArray[np.uint8]:
         return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
-def reader(name: str) -> Any:
+def reader(name: str) -> Callable[[Path, Watcher | None], Dataset]:
     """A reader of the four idx files of a data set."""
 
     def read(folder: Path, watch: Watcher | None = None) -> Dataset:

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from activecover.errors import InputError, check_count
 from activecover.frontier import FRONTIERS, compare_orders
-from activecover.pool import PackedBits, Pool
+from activecover.pool import PackedBits, Pool, bit_vectors, dense_vectors
 
 #: Called with the backend's name, steps done, and steps in all.
 Watcher = Callable[[str, int, int], None]
@@ -143,16 +143,17 @@ def _stored(pool: Pool) -> Iterator[dict[str, Any]]:
 
 def _plain(pool: Pool) -> npt.NDArray[Any]:
     """What to put into a file: bits as they are packed, and something finite where rows were erased."""
-    vectors = np.ascontiguousarray(pool.vectors)
     if pool.kind == "bits":
-        return np.ascontiguousarray(vectors.view(np.uint8)[:, : -(-pool.dimensions // 8)])
+        packed = np.ascontiguousarray(bit_vectors(pool.vectors)).view(np.uint8)
+        return np.ascontiguousarray(packed[:, : -(-pool.dimensions // 8)])
+    vectors = np.ascontiguousarray(dense_vectors(pool.vectors))
     return np.nan_to_num(vectors) if pool.withdrawn.any() else vectors
 
 
 def open_stored(task: dict[str, Any]) -> Pool:
     """The pool that the parent process has stored."""
     if task["kind"] == "sparse":
-        pool = Pool(sparse.load_npz(task["path"]))
+        pool = Pool(sparse.csr_array(sparse.load_npz(task["path"])))
     elif task["kind"] == "bits":
         pool = Pool(PackedBits(np.load(task["path"]), task["columns"]), metric="jaccard")
     else:

@@ -14,7 +14,7 @@ import numpy as np
 from activecover.errors import ActiveCoverError
 from activecover.frontier import Frontier, choose_frontier, measure_recall
 from activecover.lab.grid._frontier import open_stored
-from activecover.pool import PackedBits, Pool
+from activecover.pool import PackedBits, Pool, VectorsLike, bit_vectors
 
 _WARM_ROWS = 200
 _RECALL_SAMPLE = 50
@@ -62,7 +62,7 @@ def own_memory() -> int:
         return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def say(**what: Any) -> None:
+def say(**what: object) -> None:
     """One line of JSON for the parent process."""
     print(json.dumps(what), flush=True)
 
@@ -72,9 +72,9 @@ def warm_up(task: dict[str, Any], pool: Pool) -> None:
     rows = np.setdiff1d(np.arange(min(_WARM_ROWS, len(pool))), task["withdrawn"])
     if len(rows) < 3:
         return
-    part = pool.take(rows)
+    part: VectorsLike = pool.take(rows)
     if pool.kind == "bits":
-        part = PackedBits(part.view(np.uint8)[:, : -(-pool.dimensions // 8)], pool.dimensions)
+        part = PackedBits(bit_vectors(pool.take(rows)).view(np.uint8)[:, : -(-pool.dimensions // 8)], pool.dimensions)
     small = Pool(part, metric=pool.metric)
     frontier = choose_frontier(small, task["backend"])
     for row in (0, 1):

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TextIO
 
 from activecover.errors import InputError
 from activecover.files import lock, replacing
@@ -216,7 +216,7 @@ def _seed_of(result: Result) -> str:
     return parts_of(result.made_with).get("seed", "0")
 
 
-def _open_text(path: Path, *, packed: bool) -> Any:
+def _open_text(path: Path, *, packed: bool) -> TextIO:
     if packed:
         # No time stamp and no name inside: the same cells give the same bytes.
         return io.TextIOWrapper(gzip.GzipFile("", "wb", 9, path.open("wb"), mtime=0), encoding="utf-8", newline="")

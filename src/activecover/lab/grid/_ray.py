@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from activecover.errors import ActiveCoverError, InputError
-from activecover.frontier.ray import connect, disconnect, import_ray
+from activecover.frontier.ray import Actor, connect, disconnect, import_ray
 from activecover.lab.grid._cells import Cell, Result
 from activecover.lab.grid._desk import Desk, Plan, fits, one_thread
 from activecover.lab.grid._grid import Grid
@@ -103,8 +103,9 @@ class _Staff:
         """Wait until the workers are through with what they were told last."""
         self._ray.wait([worker.settle.remote() for worker in self._idle], num_returns=len(self._idle), timeout=10)
 
-    def _hire(self) -> Any:
-        return self._ray.remote(Worker).options(num_cpus=1, max_restarts=0).remote(self._plan, self._out)
+    def _hire(self) -> Actor:
+        hired: Actor = self._ray.remote(Worker).options(num_cpus=1, max_restarts=0).remote(self._plan, self._out)
+        return hired
 
 
 def compute_on_ray(

@@ -8,8 +8,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any
 
 from activecover.errors import ActiveCoverError, InputError
 from activecover.lab.datasets import DATASETS, data_folder, load_dataset, need
@@ -148,7 +148,7 @@ def _sigint_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(plan: Plan, out: Path, deadline: float | None, complaints: Any) -> None:
+def _work(plan: Plan, out: Path, deadline: float | None, complaints: SimpleQueue[str]) -> None:
     """One process; what is wrong with the input is for the parent to say."""
     try:
         one_thread()

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from activecover.compiling import compiled
 
+_Doubles = npt.NDArray[np.float64]
+
 Floats = TypeVar("Floats", bound=npt.NDArray[np.floating[Any]])
 
 #: ln 2 in two parts; the first has so few digits that its multiples are exact.
@@ -41,7 +43,7 @@ def exponential(powers: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64
 
 
 @compiled()
-def _add_products(left: Any, right: Any, total: Any) -> None:
+def _add_products(left: _Doubles, right: _Doubles, total: _Doubles) -> None:
     # Columns are independent of each other, so the compiler may take several at a time; it does not reorder sums,
     # nor fuse a multiplication with an addition.
     for i in range(left.shape[0]):

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +35,7 @@ class EmbeddingCache:
             raise InputError(f"{folder}: the folder cannot be made ({wrong.strerror})") from wrong
 
     @staticmethod
-    def key(**parts: Any) -> str:
+    def key(**parts: object) -> str:
         """A name for what an embedding depends on: data set, sample, network, seed."""
         plain = {name: part.tolist() if isinstance(part, np.ndarray) else part for name, part in parts.items()}
         return hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=12).hexdigest()

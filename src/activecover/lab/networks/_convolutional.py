@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,13 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.extras import require
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 _INFERENCE_BATCH = 500
 
 
-def _torch() -> Any:
+def _torch() -> ModuleType:
     return require("torch", extra="torch", purpose="convolutional networks")
 
 
@@ -86,20 +90,20 @@ class _Convolutional(ABC):
         return vectors
 
     @abstractmethod
-    def _body(self, shape: tuple[int, ...]) -> Any:
+    def _body(self, shape: tuple[int, ...]) -> nn.Sequential:
         """The layers up to the vectors."""
 
     @abstractmethod
     def _width(self) -> int:
         """Dimensions of the vectors."""
 
-    def _tensor(self, inputs: npt.NDArray[Any]) -> Any:
+    def _tensor(self, inputs: npt.NDArray[Any]) -> Tensor:
         torch = _torch()
         images = inputs if inputs.ndim == 4 else inputs[..., None]
         pixels = np.ascontiguousarray(images.transpose(0, 3, 1, 2), np.float32) * np.float32(self.scale)
         return torch.as_tensor(pixels, device=self.device_)
 
-    def _initialise(self, model: Any, random: np.random.Generator) -> None:
+    def _initialise(self, model: nn.Module, random: np.random.Generator) -> None:
         """Weights come from NumPy's generator: the same on every device and version of PyTorch."""
         torch = _torch()
         for weight in model.parameters():
@@ -121,14 +125,14 @@ class LeNet(_Convolutional):
     def _width(self) -> int:
         return 84
 
-    def _body(self, shape: tuple[int, ...]) -> Any:
-        nn = _torch().nn
+    def _body(self, shape: tuple[int, ...]) -> nn.Sequential:
+        layer = _torch().nn
         channels = shape[2] if len(shape) > 2 else 1
         side = [((size - 4) // 2 - 4) // 2 for size in shape[:2]]
-        return nn.Sequential(
-            nn.Conv2d(channels, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-            nn.Linear(16 * side[0] * side[1], 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+        return layer.Sequential(
+            layer.Conv2d(channels, 6, 5), layer.ReLU(), layer.MaxPool2d(2),
+            layer.Conv2d(6, 16, 5), layer.ReLU(), layer.MaxPool2d(2), layer.Flatten(),
+            layer.Linear(16 * side[0] * side[1], 120), layer.ReLU(), layer.Linear(120, 84), layer.ReLU(),
         )  # fmt: skip
 
 
@@ -140,13 +144,13 @@ class SmallVgg(_Convolutional):
     def _width(self) -> int:
         return 128
 
-    def _body(self, shape: tuple[int, ...]) -> Any:
-        nn = _torch().nn
-        layers: list[Any] = []
+    def _body(self, shape: tuple[int, ...]) -> nn.Sequential:
+        layer = _torch().nn
+        layers: list[nn.Module] = []
         channels = shape[2] if len(shape) > 2 else 1
         for width in (32, 64, 128):
-            layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
-            layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+            layers += [layer.Conv2d(channels, width, 3, padding=1), layer.ReLU()]
+            layers += [layer.Conv2d(width, width, 3, padding=1), layer.ReLU(), layer.MaxPool2d(2)]
             channels = width
         size = 128 * (shape[0] // 8) * (shape[1] // 8)
-        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(size, 128), nn.ReLU())
+        return layer.Sequential(*layers, layer.Flatten(), layer.Linear(size, 128), layer.ReLU())
