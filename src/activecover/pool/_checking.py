@@ -10,22 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.pool._folder import (
-    _ABOUT,
-    _CONTENTS,
-    _DATA,
-    _ENDS,
-    _IDS,
-    _VECTORS,
-    _WITHDRAWN,
-    _map,
-    _mapped_matrix,
-    _read_state,
-    _State,
-)
+from activecover.pool._mapping import mapped, mapped_matrix
 from activecover.pool._matrix import blocks
 from activecover.pool._parts import HEADER, check_blocks
 from activecover.pool._records import BLANK
+from activecover.pool._state import (
+    ABOUT,
+    CONTENTS,
+    DATA,
+    ENDS,
+    IDS,
+    VECTORS,
+    WITHDRAWN,
+    FolderState,
+    read_state,
+)
 from activecover.strict import JsonLimits, read_json
 
 #: The largest value that a pool takes in: squares of larger ones leave float32's range.
@@ -52,37 +51,37 @@ def check_pool_folder(folder: Path, limits: PoolLimits | None = None) -> None:
     What is wrong is an InputError or StoreError of one line.
     """
     limits = limits or PoolLimits()
-    path = folder / _ABOUT
+    path = folder / ABOUT
     if not path.is_file():
-        raise InputError(f"{_ABOUT} is missing")
+        raise InputError(f"{ABOUT} is missing")
     if path.stat().st_size > limits.about.size:
-        raise InputError(f"{_ABOUT}: {path.stat().st_size:,} bytes, {limits.about.size:,} at most")
+        raise InputError(f"{ABOUT}: {path.stat().st_size:,} bytes, {limits.about.size:,} at most")
     try:
         read_json(path.read_bytes(), limits.about)
     except InputError as wrong:
-        raise InputError(f"{_ABOUT}: {wrong}") from wrong
-    state = _read_state(folder)
+        raise InputError(f"{ABOUT}: {wrong}") from wrong
+    state = read_state(folder)
     if state.rows > limits.rows:
         raise InputError(f"a pool of {state.rows:,} rows, {limits.rows:,} at most")
     _check_files(folder, state)
     _check_values(folder, state)
     _check_statistics(folder, state)
     if state.named:
-        _check_ids(folder / _IDS, state.rows, limits.id)
+        _check_ids(folder / IDS, state.rows, limits.id)
     if state.contents:
         _check_contents(folder, state, limits.content)
 
 
-def _check_files(folder: Path, state: _State) -> None:
+def _check_files(folder: Path, state: FolderState) -> None:
     """The files are those that were named, with their headers, sizes and hashes."""
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-    expected = {_ABOUT, *state.files}
+    expected = {ABOUT, *state.files}
     for name in sorted(found ^ expected):
         raise InputError(f"{name}: {'not part of' if name in found else 'missing from'} the pool")
     for name, part in state.files.items():
         path, header = folder / name, state.header(name)
         if path.stat().st_size != state.start(name) + part.size:
-            raise InputError(f"{name}: of another size than {_ABOUT} says")
+            raise InputError(f"{name}: of another size than {ABOUT} says")
         with path.open("rb") as file:
             # Where rows were added, the header may know of fewer; no other program of ours goes by it.
             start = file.read(len(header))
@@ -91,22 +90,22 @@ def _check_files(folder: Path, state: _State) -> None:
         check_blocks(path, state.start(name), part)
 
 
-def _check_values(folder: Path, state: _State) -> None:
+def _check_values(folder: Path, state: FolderState) -> None:
     """Values that can be measured; the places of sparse entries are checked as they are mapped."""
-    matrix, withdrawn = _mapped_matrix(folder, state), _map(folder, state, _WITHDRAWN)
+    matrix, withdrawn = mapped_matrix(folder, state), mapped(folder, state, WITHDRAWN)
     raw = withdrawn.view(np.uint8)
     if any((raw[block] > 1).any() for block in blocks(len(raw), 1)):
-        raise InputError(f"{_WITHDRAWN}: neither yes nor no")
+        raise InputError(f"{WITHDRAWN}: neither yes nor no")
     if state.kind == "dense":
-        values = _map(folder, state, _VECTORS)
+        values = mapped(folder, state, VECTORS)
         for block in blocks(state.rows, 4 * state.dimensions):
             wrong = block.start + np.flatnonzero(_unsound(values[block]).any(axis=1))
-            _need_withdrawn(_VECTORS, withdrawn[wrong])
+            _need_withdrawn(VECTORS, withdrawn[wrong])
     elif state.kind == "sparse":
-        data, ends = _map(folder, state, _DATA), matrix.vectors.indptr
+        data, ends = mapped(folder, state, DATA), matrix.vectors.indptr
         for block in blocks(len(data), 4):
             places = block.start + np.flatnonzero(_unsound(data[block]))
-            _need_withdrawn(_DATA, withdrawn[np.searchsorted(ends, places, "right") - 1])
+            _need_withdrawn(DATA, withdrawn[np.searchsorted(ends, places, "right") - 1])
 
 
 def _unsound(values: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
@@ -120,11 +119,11 @@ def _need_withdrawn(name: str, withdrawn: npt.NDArray[np.bool_]) -> None:
         raise InputError(f"{name}: a value that is not finite, or too large")
 
 
-def _check_statistics(folder: Path, state: _State) -> None:
+def _check_statistics(folder: Path, state: FolderState) -> None:
     """Numbers of rows that there are: compiled code follows them."""
     for kept in state.statistics.values():
         for file, (dtype, _) in kept["files"].items():
-            values = _map(folder, state, file)
+            values = mapped(folder, state, file)
             for block in blocks(len(values), 8 * max(1, values.shape[1])):
                 part = values[block]
                 if dtype == "<i4" and part.size and not (part.min() >= -1 and part.max() < state.rows):
@@ -152,17 +151,17 @@ def _lines(path: Path, longest: int) -> Iterator[bytes]:
             yield line
 
 
-def _check_contents(folder: Path, state: _State, limits: JsonLimits) -> None:
-    ends = _map(folder, state, _ENDS)
-    size = state.files[_CONTENTS].size
+def _check_contents(folder: Path, state: FolderState, limits: JsonLimits) -> None:
+    ends = mapped(folder, state, ENDS)
+    size = state.files[CONTENTS].size
     falls = ((np.diff(ends[block.start : block.stop + 1]) < 0).any() for block in blocks(len(ends), 8))
     if ends[0] != 0 or ends[-1] != size or any(falls):
-        raise InputError(f"{_ENDS}: places that are not in {_CONTENTS}")
-    with (folder / _CONTENTS).open("rb") as file:
+        raise InputError(f"{ENDS}: places that are not in {CONTENTS}")
+    with (folder / CONTENTS).open("rb") as file:
         for row in range(state.rows):
             length = int(ends[row + 1] - ends[row])
             if length > limits.size:
-                raise InputError(f"{_CONTENTS}: row {row} has {length:,} bytes, {limits.size:,} at most")
+                raise InputError(f"{CONTENTS}: row {row} has {length:,} bytes, {limits.size:,} at most")
             record = file.read(length)
             if record.startswith(BLANK):
                 continue
@@ -175,6 +174,6 @@ def _check_record(record: bytes, row: int, width: int, limits: JsonLimits) -> No
         text = record.decode("utf-8", "surrogatepass").encode("utf-8", "replace") if b"\xed" in record else record
         values = read_json(text, limits)
     except (InputError, UnicodeDecodeError) as wrong:
-        raise InputError(f"{_CONTENTS}: row {row}: {wrong}") from wrong
+        raise InputError(f"{CONTENTS}: row {row}: {wrong}") from wrong
     if not isinstance(values, list) or len(values) != width:
-        raise InputError(f"{_CONTENTS}: row {row} does not have {width} values")
+        raise InputError(f"{CONTENTS}: row {row} does not have {width} values")
