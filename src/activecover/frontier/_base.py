@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -87,6 +87,23 @@ class Frontier(ABC):
 
         With no positive there is no nearest row: the answer is empty.
         """
+
+
+def new_keys(keys: RowsLike, known: Container[int]) -> Rows:
+    """The keys of positives to add; one that is known already, or given twice, is refused."""
+    added = np.asarray(keys, np.int64)
+    if len(np.unique(added)) != len(added) or any(key in known for key in added.tolist()):
+        raise InputError("a positive can be added only once: remove it before adding it again")
+    return added
+
+
+def known_keys(keys: RowsLike, known: Container[int]) -> Rows:
+    """The keys of positives to remove; one that is not known is refused."""
+    gone = np.asarray(keys, np.int64)
+    for key in gone.tolist():
+        if key not in known:
+            raise InputError(f"positive {key} is not known here")
+    return gone
 
 
 def check_kind(served: str, pool: Pool, name: str) -> None:

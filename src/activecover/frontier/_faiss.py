@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError, check_count
 from activecover.frontier import _faiss_kernel as kernel
-from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, check_kind
+from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, check_kind, known_keys, new_keys
 from activecover.frontier._exact import ExactFrontier
 from activecover.frontier._faiss_index import STRUCTURES, FaissIndex, adopt_index, build_index
 from activecover.frontier._locked import one_at_a_time
@@ -104,9 +104,7 @@ class FaissFrontier(Frontier):
 
     @one_at_a_time
     def add(self, keys: RowsLike, vectors: Vectors) -> None:
-        new = np.asarray(keys, np.int64)
-        if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
-            raise InputError("a positive can be added once only: remove it before adding it again")
+        new = new_keys(keys, self._known)
         self._close_erased()
         first = len(self._known)
         self._known.add(new, np.asarray(vectors, np.float32).reshape(len(new), self._pool.dimensions))
@@ -115,11 +113,7 @@ class FaissFrontier(Frontier):
     @one_at_a_time
     def remove(self, keys: RowsLike) -> None:
         self._close_erased()
-        gone = np.asarray(keys, np.int64)
-        for key in gone.tolist():
-            if key not in self._known:
-                raise InputError(f"positive {key} is not known here")
-        self._drop(gone)
+        self._drop(known_keys(keys, self._known))
 
     @one_at_a_time
     def retire(self, rows: RowsLike) -> None:

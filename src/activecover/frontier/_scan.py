@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import InputError
-from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, check_kind
+from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, check_kind, known_keys, new_keys
 from activecover.pool import Pool, Vectors, longer
 
 
@@ -22,7 +21,7 @@ class Positives(ABC):
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, key: int) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._places
 
     @property
@@ -89,9 +88,7 @@ class ScanFrontier(Frontier):
         return len(self._known)
 
     def add(self, keys: RowsLike, vectors: Vectors) -> None:
-        new = np.asarray(keys, np.int64)
-        if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
-            raise InputError("a positive can be added once only: remove it before adding it again")
+        new = new_keys(keys, self._known)
         self._close_erased()
         first = len(self._known)
         self._known.add(new, vectors)
@@ -99,11 +96,7 @@ class ScanFrontier(Frontier):
 
     def remove(self, keys: RowsLike) -> None:
         self._close_erased()
-        gone = np.asarray(keys, np.int64)
-        for key in gone.tolist():
-            if key not in self._known:
-                raise InputError(f"positive {key} is not known here")
-        self._drop(gone)
+        self._drop(known_keys(keys, self._known))
 
     def retire(self, rows: RowsLike) -> None:
         chosen = np.asarray(rows, np.int64)

@@ -7,10 +7,9 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import InputError
 from activecover.frontier import _tree_kernel as kernel
 from activecover.frontier import distance
-from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike
+from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, known_keys, new_keys
 from activecover.frontier._locked import one_at_a_time
 from activecover.pool import Pool, Vectors
 
@@ -54,10 +53,8 @@ class TreeFrontier(Frontier):
 
     @one_at_a_time
     def add(self, keys: RowsLike, vectors: Vectors) -> None:
-        new = np.asarray(keys, np.int64)
+        new = new_keys(keys, self._known)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
-        if len(np.unique(new)) != len(new) or any(key in self._known for key in new.tolist()):
-            raise InputError("a positive can be added once only: remove it before adding it again")
         self._known.update(dict.fromkeys(new.tolist()))
         inside = new >= 0
         self._close_erased()
@@ -73,11 +70,7 @@ class TreeFrontier(Frontier):
     @one_at_a_time
     def remove(self, keys: RowsLike) -> None:
         self._close_erased()
-        gone = np.asarray(keys, np.int64)
-        for key in gone.tolist():
-            if key not in self._known:
-                raise InputError(f"positive {key} is not known here")
-        self._drop(gone)
+        self._drop(known_keys(keys, self._known))
 
     @one_at_a_time
     def retire(self, rows: RowsLike) -> None:

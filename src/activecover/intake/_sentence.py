@@ -12,7 +12,7 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.intake._text import joined, text_columns
+from activecover.intake._text import columns_to_read, joined
 from activecover.pool import VectorsLike
 
 _BATCH = 64
@@ -75,10 +75,7 @@ class SentenceEmbedding(Embedding):
         return vectors
 
     def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
-        columns = text_columns(table, free)
-        if not columns:
-            raise InputError(f"{table.source}: no column holds long texts; name the ones to read")
-        return columns
+        return columns_to_read(table, free)
 
     def _fit(self, table: Table) -> None:
         self.dimensions_ = self._encoder().get_sentence_embedding_dimension()

@@ -37,6 +37,14 @@ def text_columns(table: Table, free: Sequence[str]) -> list[str]:
     return [name for name in free if table.is_text(name) and _is_long(table.texts(name))]
 
 
+def columns_to_read(table: Table, free: Sequence[str]) -> list[str]:
+    """The same, or a message that the columns have to be named."""
+    columns = text_columns(table, free)
+    if not columns:
+        raise InputError(f"{table.source}: no column holds long texts; name the ones to read")
+    return columns
+
+
 def average_length(texts: Sequence[str]) -> float:
     """Characters per text, of those that are not empty."""
     lengths = [len(text) for text in _sample(texts)]
@@ -100,10 +108,7 @@ class TfidfEmbedding(Embedding):
         return _with_mark(self._weighted(joined(table, self.used_)))
 
     def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
-        columns = text_columns(table, free)
-        if not columns:
-            raise InputError(f"{table.source}: no column holds long texts; name the ones to read")
-        return columns
+        return columns_to_read(table, free)
 
     def _fit(self, table: Table) -> None:
         texts = joined(table, self.used_)

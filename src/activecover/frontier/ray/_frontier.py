@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike
+from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, known_keys, new_keys
 from activecover.frontier._locked import one_at_a_time
 from activecover.frontier.ray._pool import ShardedPool
 from activecover.frontier.ray._shard import Answer, Changes
@@ -61,9 +61,7 @@ class RayFrontier(Frontier):
 
     @one_at_a_time
     def add(self, keys: RowsLike, vectors: Vectors) -> None:
-        new = np.asarray(keys, np.int64).tolist()
-        if len(set(new)) != len(new) or any(key in self._positives for key in new):
-            raise InputError("a positive can be added once only: remove it before adding it again")
+        new = new_keys(keys, self._positives).tolist()
         self._drop_erased()
         matrix = np.array(vectors, np.float32).reshape(len(new), self._pool.dimensions)
         self._positives.update(zip(new, matrix, strict=True))
@@ -72,11 +70,7 @@ class RayFrontier(Frontier):
     @one_at_a_time
     def remove(self, keys: RowsLike) -> None:
         self._drop_erased()
-        gone = np.asarray(keys, np.int64).tolist()
-        for key in gone:
-            if key not in self._positives:
-                raise InputError(f"positive {key} is not known here")
-        self._drop(gone)
+        self._drop(known_keys(keys, self._positives).tolist())
 
     @one_at_a_time
     def retire(self, rows: RowsLike) -> None:
