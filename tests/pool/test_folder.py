@@ -350,11 +350,11 @@ def test_what_a_person_sees_is_part_of_the_fingerprint(kind: str, place: Path) -
     assert len({each["contents"] for each in prints}) == len(variants)
     assert len({(each["ids"], each["vectors"]) for each in prints}) == 1
     folder = PoolFolder.create(place, make(kind))
-    assert folder.marked == make(kind).fingerprint(contents=True)["contents"]
+    assert folder.contents_hash == make(kind).fingerprint(contents=True)["contents"]
     folder.append(values_of(kind, 2, 6), ids=names_of(2, 6), contents=texts_of(2, 6))
     assert folder.load().fingerprint(6, contents=True) == make(kind).fingerprint(contents=True)
     folder.erase([1])
-    assert folder.marked == make(kind).fingerprint(contents=True)["contents"]
+    assert folder.contents_hash == make(kind).fingerprint(contents=True)["contents"]
 
 
 @KINDS

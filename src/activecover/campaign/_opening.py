@@ -94,7 +94,7 @@ class Opening(Proposing):
             contents, _ = known.pop("contents", None), known.pop("vectors", None)
             if isinstance(self.pool, StoredPool):
                 self.pool.folder.verify()
-                differs = ["contents"] if contents and self.pool.folder.marked not in (None, contents) else []
+                differs = ["contents"] if contents and self.pool.folder.contents_hash not in (None, contents) else []
         now = self.pool.fingerprint(created["rows"], contents="contents" in known)
         differs += [part for part in ("contents", "vectors", "ids") if part in known and now.get(part) != known[part]]
         for part in reversed(differs):

@@ -61,7 +61,7 @@ class BitFrontier(ScanFrontier):
         kernel.count_ones(positives, 0, ones)
 
         def work(block: tuple[int, int, Rows | None]) -> None:
-            kernel.settle(
+            kernel.refine(
                 words, rows_of(block, self._open), self._ones, positives, ones, keys, self._values, self._sources
             )
 

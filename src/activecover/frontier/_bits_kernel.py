@@ -42,7 +42,7 @@ def _common(words: Any, row: int, positives: Any, j: int) -> Any:
 
 
 @compiled()
-def settle(
+def refine(
     words: Any, rows: Any, ones: Any, positives: Any, positive_ones: Any, keys: Any, distances: Any, sources: Any
 ) -> None:
     """Compare rows with positives and keep what is nearer.

@@ -23,11 +23,11 @@ TREE_DIMENSIONS = 4
 MANY_ROWS = 50_000
 
 FRONTIERS: Registry[Frontier] = Registry("frontier", group="activecover.frontiers")
-FRONTIERS.add(Entry("exact", ExactFrontier, "blocked products, settled exactly; any number of dimensions"))
+FRONTIERS.add(Entry("exact", ExactFrontier, "blocked products, compared exactly; any number of dimensions"))
 FRONTIERS.add(Entry("pruned", PrunedFrontier, "scan of a few rotated coordinates; many rows"))
 FRONTIERS.add(Entry("pruned-half", partial(PrunedFrontier, half=True), "the same in float16; pools mapped from a file"))
 FRONTIERS.add(Entry("tree", TreeFrontier, "k-d tree; few dimensions, or low intrinsic dimension"))
-FRONTIERS.add(Entry("sparse", SparseFrontier, "products of sparse rows, settled exactly; sparse pools"))
+FRONTIERS.add(Entry("sparse", SparseFrontier, "products of sparse rows, compared exactly; sparse pools"))
 FRONTIERS.add(Entry("bits", BitFrontier, "counts of common bits; pools of bits"))
 FRONTIERS.add(Entry("ray", RayFrontier, "an exact frontier in every shard of a Ray cluster; pools in shards"))
 # Approximate ones serve only who asks for them by name.

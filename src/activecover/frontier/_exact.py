@@ -98,7 +98,7 @@ class ExactFrontier(ScanFrontier):
             vectors, places = self._gather(part, spare=len(keys) <= _FEW)
             products = self._scratch.array("products", len(vectors), len(keys))
             np.matmul(vectors, doubled, out=products)
-            distance.settle(
+            distance.refine(
                 vectors, places, part, products, self._squares_of(part, vectors, places), positives, squares, keys,
                 self._slack, self._plan, self._values, self._sources,
             )  # fmt: skip

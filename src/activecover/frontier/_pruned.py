@@ -316,14 +316,14 @@ class PrunedFrontier(ExactFrontier):
             return False
         rows = np.flatnonzero(self._open)
         sample = rows[:: max(1, len(rows) // _TRIED)]
-        settle = self._settling(new)
-        if settle(sample) > _MOST_OPEN * len(sample):
+        refine = self._refining(new)
+        if refine(sample) > _MOST_OPEN * len(sample):
             return False
         step = max(64, PRODUCT_BYTES // (4 * len(self._known.keys[new])))
-        for_each(settle, np.split(rows, range(step, len(rows), step)))
+        for_each(refine, np.split(rows, range(step, len(rows), step)))
         return True
 
-    def _settling(self, new: slice) -> Callable[[Rows], int]:
+    def _refining(self, new: slice) -> Callable[[Rows], int]:
         """What compares rows with some positives by products of rotated points, and counts what those leave open."""
         assert self._rotation is not None
         vectors, positives, keys = np.asarray(self._pool.vectors), self._known.vectors[new], self._known.keys[new]
@@ -331,19 +331,19 @@ class PrunedFrontier(ExactFrontier):
         doubled, squares = np.ascontiguousarray(2 * points.T), distance.squares(points)
         slack, scale, error = distance.slack_of(self._width), self._rotation.scale, self._rotation.error
 
-        def settle(rows: Rows) -> int:
+        def refine(rows: Rows) -> int:
             rotated = self._scratch.array("rotated", len(rows), self._width)
             rotated[:, : kernel.LEAD] = self._lead[:, rows].T
             rotated[:, kernel.LEAD :] = self._rest[rows]
             products = self._scratch.array("products", len(rows), len(keys))
             np.matmul(rotated, doubled, out=products)
-            compared: int = kernel.settle(
+            compared: int = kernel.refine(
                 vectors, rows, products, distance.quick_squares(rotated), positives, squares, keys, slack, self._plan,
                 scale, error, self._values, self._sources,
             )  # fmt: skip
             return compared
 
-        return settle
+        return refine
 
     def _compare_anew(self, rows: Rows) -> None:
         """Rows that have been compared with no positive: at once where they may be within reach."""

@@ -226,7 +226,7 @@ def _rounded_up(bound: float) -> Any:
 
 
 @compiled()
-def settle(
+def refine(
     vectors: Any, rows: Any, products: Any, row_squares: Any, positives: Any, point_squares: Any, keys: Any,
     slack: float, plan: Any, scale: float, error: float, values: Any, sources: Any,
 ) -> int:  # fmt: skip

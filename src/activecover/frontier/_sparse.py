@@ -132,7 +132,7 @@ class SparseFrontier(ScanFrontier):
             kernel.scatter(known.columns, known.values, known.ends, first, last, table)
 
             def work(block: tuple[int, int, Rows | None], first: int = first, last: int = last) -> None:
-                kernel.settle(
+                kernel.refine(
                     stored.indptr, stored.indices, stored.data, rows_of(block, self._open), self._squares,
                     known.ends, known.columns, known.values, squares, known.keys,
                     first, last, table, self._values, self._sources,

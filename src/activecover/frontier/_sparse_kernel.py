@@ -114,7 +114,7 @@ def _products(columns: Any, values: Any, start: int, end: int, table: Any, resul
 
 
 @compiled()
-def settle(
+def refine(
     ends: Any,
     columns: Any,
     values: Any,

@@ -120,7 +120,7 @@ def any_within(products: DenseVectors, row: int, offsets: Float32s, start: int, 
 
 
 @compiled()
-def settle(
+def refine(
     vectors: DenseVectors,
     places: npt.NDArray[np.int64],
     rows: npt.NDArray[np.int64],

@@ -340,7 +340,7 @@ def _dense(pool: Pool, graph: NeighbourGraph) -> Compare:
 
     def compare(rows: Rows, others: Rows) -> None:
         mine, theirs = stored[rows], stored[others]
-        kernel.settle_products(
+        kernel.refine_by_products(
             mine, rows, squares[rows], theirs, others, squares[others], mine @ theirs.T,
             slack, plan, graph._values, graph.neighbours,
         )  # fmt: skip
@@ -355,7 +355,7 @@ def _sparse(pool: Pool, graph: NeighbourGraph) -> Compare:
         theirs = sparse_vectors(pool.take(others)).astype(np.float64)
         products = (mine @ theirs.T).toarray()
         far = (mine**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1)[None] - 2.0 * products
-        kernel.settle_distances(rows, others, np.maximum(far, 0.0), graph._values, graph.neighbours)
+        kernel.refine_by_distances(rows, others, np.maximum(far, 0.0), graph._values, graph.neighbours)
 
     return compare
 
@@ -367,6 +367,6 @@ def _bits(pool: Pool, graph: NeighbourGraph) -> Compare:
         common = (mine @ theirs.T).astype(np.float64)
         either = mine.sum(axis=1, dtype=np.float64)[:, None] + theirs.sum(axis=1, dtype=np.float64)[None] - common
         far = 1.0 - np.divide(common, either, out=np.ones_like(common), where=either > 0)
-        kernel.settle_distances(rows, others, far, graph._values, graph.neighbours)
+        kernel.refine_by_distances(rows, others, far, graph._values, graph.neighbours)
 
     return compare

@@ -28,7 +28,7 @@ def _insert(values: Any, neighbours: Any, row: int, value: float, other: int) ->
 
 
 @compiled()
-def settle_products(
+def refine_by_products(
     vectors: Any,
     rows: Any,
     squares: Any,
@@ -63,7 +63,7 @@ def settle_products(
 
 
 @compiled()
-def settle_distances(rows: Any, others: Any, distances: Any, values: Any, neighbours: Any) -> None:
+def refine_by_distances(rows: Any, others: Any, distances: Any, values: Any, neighbours: Any) -> None:
     """Compare rows with others whose distances are known already."""
     last = values.shape[1] - 1
     for r in range(rows.shape[0]):

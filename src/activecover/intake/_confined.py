@@ -19,7 +19,7 @@ from activecover.intake._worker import ANSWER, POOL, RECIPE
 from activecover.pool import PoolFolder
 
 _PREVIEW_SECONDS, _INTAKE_SECONDS = 60, 3600
-_LARGEST_ANSWER = 1 << 26
+_LARGEST_ANSWER_BYTES = 1 << 26
 #: Files that are read at the same time, and how many more may wait for that.
 _AT_ONCE, _WAITING = 2, 8
 #: Secrets of the server that nobody else needs to know.
@@ -145,7 +145,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _checked(answer: Path, code: int, what: str, seconds: int, memory: int) -> dict[str, Any]:
     """What a process has made of a file, or the error that it met."""
     try:
-        if answer.stat().st_size > _LARGEST_ANSWER:
+        if answer.stat().st_size > _LARGEST_ANSWER_BYTES:
             raise TooLarge(f"{what} gives too much to show")
         found = json.loads(answer.read_bytes())
     except FileNotFoundError:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 #: No honest image in a zip file is larger than this; what claims to be would fill the memory.
-_LARGEST_FILE = 1 << 28
+_LARGEST_FILE_BYTES = 1 << 28
 #: What is kept of an image to show it: more is not seen on a page.
 _SHOWN_SIDE = 640
 _PICTURE = "data:image/"
 #: What a file may be, whatever it is called. For some other kinds Pillow would start programs.
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 #: Images of more pixels are not decoded: they would fill the memory.
-LARGEST_PICTURE = 64_000_000
+LARGEST_PICTURE_PIXELS = 64_000_000
 #: Each scan of a JPEG goes through all of its pixels again, and takes next to no room in the file.
 _MOST_SCANS = 100
 #: Parts of a file that is no more than an image; what has more keeps the decoder busy with going through them.
@@ -68,7 +68,7 @@ class ImageFiles:
             if self._archive is None:
                 return (self.path / name).read_bytes()
             size = self._archive.getinfo(name).file_size
-            if size > _LARGEST_FILE:
+            if size > _LARGEST_FILE_BYTES:
                 raise InputError(f"{self.path}: {name} unpacks to {size:,} bytes: too large for an image")
             return self._archive.read(name)
         except (OSError, KeyError, zipfile.BadZipFile, zlib.error) as wrong:
@@ -130,7 +130,7 @@ def picture_bytes(value: str) -> bytes:
         return b""
 
 
-def open_picture(data: bytes, side: int, most: int = LARGEST_PICTURE) -> Image:
+def open_picture(data: bytes, side: int, most: int = LARGEST_PICTURE_PIXELS) -> Image:
     """An image of a kind that is known, opened by Pillow and not decoded yet.
 
     One of more than ``most`` pixels is refused, unless it is a JPEG that can be decoded at a smaller size, which is at

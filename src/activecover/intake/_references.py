@@ -60,7 +60,7 @@ class Reference:
     >>> paper = Reference((("TY", "JOUR"), ("TI", "On bees"), ("AU", "Ann"), ("AU", "Bob"), ("PY", "1999/05")))
     >>> paper.parts()["authors"], paper.parts()["year"]
     ('Ann; Bob', '1999')
-    >>> paper.marked(True).fields[-1]
+    >>> paper.with_decision(True).fields[-1]
     ('KW', 'activecover_included')
     """
 
@@ -116,7 +116,7 @@ class Reference:
         words = [word.lower() for tag in (_KEYWORD[self.format], "N1") for word in self.all(tag)]
         return next((_DECISIONS[word] for word in words if word in _DECISIONS), "")
 
-    def marked(self, included: bool | None) -> Reference:
+    def with_decision(self, included: bool | None) -> Reference:
         """A copy that says what was decided on it, as a keyword; None takes an earlier mark away."""
         kept = [(tag, value) for tag, value in self.fields if not value.startswith(_MARK)]
         if included is not None:
@@ -171,7 +171,7 @@ def write_references(
     path = Path(path)
     kind = _kind(path)
     if labels is not None:
-        references = [one.marked(label) for one, label in zip(references, labels, strict=True)]
+        references = [one.with_decision(label) for one, label in zip(references, labels, strict=True)]
     for row, reference in enumerate(references):
         if reference.format != kind:
             raise InputError(f"{path}: reference {row} came from a {reference.format} file; write it to one")

@@ -118,14 +118,14 @@ def estimate_from_sample(vectors: npt.ArrayLike, positive: npt.ArrayLike, level:
     >>> estimate.components, estimate.smallest, estimate.prevalence
     (3, 0.1, 0.1)
     """
-    matrix, marks = np.asarray(vectors, np.float64), np.asarray(positive, bool)
-    if matrix.ndim != 2 or marks.shape != matrix.shape[:1]:
+    matrix, is_positive = np.asarray(vectors, np.float64), np.asarray(positive, bool)
+    if matrix.ndim != 2 or is_positive.shape != matrix.shape[:1]:
         raise InputError("give a table of vectors, and one true or false per row")
     if not np.isfinite(matrix).all():
         raise InputError("the sample's vectors hold values that are not finite numbers; fill them in or drop the rows")
     check_inner("level", level)
-    found, copies = _distinct(matrix[marks])
-    positives = int(marks.sum())
+    found, copies = _distinct(matrix[is_positive])
+    positives = int(is_positive.sum())
     points, weights = _thinned(found, copies)
     apart = pdist(points)
     nearest = _nearest(apart)
@@ -133,13 +133,13 @@ def estimate_from_sample(vectors: npt.ArrayLike, positive: npt.ArrayLike, level:
     groups = _groups(apart, float(np.quantile(nearest[:, 0], 0.9)), two_nn or mle)
     members = np.array([int(weights[group].sum()) for group in groups])
     grouped, least = int(members.sum()), int(members.min())
-    low, high = clopper_pearson(positives, len(marks), level)
+    low, high = clopper_pearson(positives, len(is_positive), level)
     small_low, small_high = (1.0, 1.0) if len(groups) == 1 else clopper_pearson(least, grouped, level)
     return SampleEstimate(
-        rows=len(marks),
+        rows=len(is_positive),
         positives=positives,
         distinct=len(found),
-        prevalence=positives / len(marks),
+        prevalence=positives / len(is_positive),
         prevalence_low=low,
         prevalence_high=high,
         two_nn=two_nn,

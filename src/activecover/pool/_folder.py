@@ -50,7 +50,7 @@ from activecover.pool._state import (
     FolderState,
     read_state,
 )
-from activecover.pool._stored import Mapped, Records, Statistic, StoredPool, rows_encoded
+from activecover.pool._stored import Mapped, Statistic, StoredContents, StoredPool, rows_encoded
 from activecover.pool._writing import id_lines, pieces, put_statistic, vector_bytes, write_pool
 
 _JOURNAL = "erasing.json"
@@ -106,7 +106,7 @@ class PoolFolder:
         *,
         embedding_files: Mapping[str, bytes] | None = None,
         about: Mapping[str, Any] | None = None,
-        mark: bool = True,
+        hash_contents: bool = True,
     ) -> PoolFolder:
         """Store a pool in a new folder: all of it, or nothing.
 
@@ -120,13 +120,13 @@ class PoolFolder:
             What made the vectors, to be kept with them.
         about : mapping, optional
             Anything else worth keeping that JSON can hold.
-        mark : bool
+        hash_contents : bool
             Whether to keep a hash of all contents, by which the pool is still known after rows were erased. It says
             something of erased rows to those who know all others.
         """
         target = Path(folder)
         with new_folder(target) as place:
-            write_pool(place, pool, embedding_files or {}, about or {}, mark=mark)
+            write_pool(place, pool, embedding_files or {}, about or {}, hash_contents=hash_contents)
         return cls(target)
 
     def load(self, *, writable: bool = False) -> StoredPool:
@@ -270,7 +270,7 @@ class PoolFolder:
         return self._state().about
 
     @property
-    def marked(self) -> str | None:
+    def contents_hash(self) -> str | None:
         """What ``fingerprint`` said of the contents when the pool was stored, if that was kept."""
         return self._state().marked
 
@@ -298,7 +298,7 @@ class PoolFolder:
         records = None
         if state.contents:
             data = map_bytes(self.folder / CONTENTS, "|u1", (state.files[CONTENTS].size,), 0)
-            records = Records(self.folder / CONTENTS, state.contents, data, mapped(self.folder, state, ENDS))
+            records = StoredContents(self.folder / CONTENTS, state.contents, data, mapped(self.folder, state, ENDS))
         matrix = mapped_matrix(self.folder, state)
         statistics = {name: read_statistic(self.folder, state, name) for name in state.statistics}
         return Mapped(matrix, state.metric, state.columns, names, withdrawn, records, statistics)

@@ -250,8 +250,8 @@ class Pool:
             # As one text with zeros between the ids, of which no more than a part is ever there.
             part = "\0".join(map(self.id, range(start, min(start + _HASHED_IDS, count))))
             names.update(f"\0{part}".encode() if start else part.encode())
-        marks = {"ids": names.hexdigest(), "vectors": self._digest(self._matrix.vectors, count)}
-        return {**marks, "contents": self._contents_digest(count)} if contents else marks
+        hashes = {"ids": names.hexdigest(), "vectors": self._digest(self._matrix.vectors, count)}
+        return {**hashes, "contents": self._contents_digest(count)} if contents else hashes
 
     def digest(self, encoded: Vectors) -> str:
         """A hash of vectors that :meth:`encode` has made, to recognise them again."""

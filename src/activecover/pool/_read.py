@@ -42,7 +42,7 @@ class LoadedPool:
 
 
 @dataclass(slots=True)
-class _Table:
+class _Loaded:
     """What a reader hands over: named vector columns (or a sparse matrix) and named columns of text."""
 
     vectors: npt.NDArray[np.generic] | sparse.sparray | sparse.spmatrix | None
@@ -193,7 +193,7 @@ def _whole(word: str) -> str:
     return word[:-2] if word in {"1.0", "0.0"} else word
 
 
-def _read_table(path: Path, wanted: _Wanted, header: bool) -> _Table:
+def _read_table(path: Path, wanted: _Wanted, header: bool) -> _Loaded:
     readers = {".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet, ".pq": _read_parquet}
     suffix = path.suffix.lower()
     if suffix in readers:
@@ -203,13 +203,13 @@ def _read_table(path: Path, wanted: _Wanted, header: bool) -> _Table:
     raise InputError(f"{path}: unknown kind of file {suffix!r}; use .npy, .npz, .csv, .tsv or .parquet")
 
 
-def _read_npy(path: Path, wanted: _Wanted) -> _Table:
+def _read_npy(path: Path, wanted: _Wanted) -> _Loaded:
     if wanted.named():
         raise InputError(f"{path}: a .npy file has no column {wanted.named()[0]!r}; use .npz, CSV or Parquet")
-    return _Table(read_array(path), None, {})
+    return _Loaded(read_array(path), None, {})
 
 
-def _read_npz(path: Path, wanted: _Wanted) -> _Table:
+def _read_npz(path: Path, wanted: _Wanted) -> _Loaded:
     with npz_arrays(path) as arrays:
         shown = ", ".join(arrays)
         for name in wanted.named():
@@ -217,7 +217,7 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Table:
                 raise InputError(f"{path}: no array {name!r} (arrays are: {shown})")
         matrix = sparse_in(path, arrays) if wanted.needs_vectors and not wanted.columns else None
         if matrix is not None:
-            return _Table(matrix, None, {})
+            return _Loaded(matrix, None, {})
         texts = {}
         for name in [*wanted.special(), *(wanted.content_cols or ())]:
             values = arrays[name]
@@ -227,23 +227,23 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Table:
                 )
             texts[name] = [as_text(value) for value in values.tolist()]
         if not wanted.needs_vectors:
-            return _Table(None, None, texts)
+            return _Loaded(None, None, texts)
         chosen = wanted.columns[0] if wanted.columns else vectors_in(path, arrays, wanted.special())
         if chosen is None:
             raise InputError(f"{path}: no array has two dimensions; name the vectors X (arrays are: {shown})")
-        return _Table(arrays[chosen], None, texts)
+        return _Loaded(arrays[chosen], None, texts)
 
 
-def _read_parquet(path: Path, wanted: _Wanted) -> _Table:
+def _read_parquet(path: Path, wanted: _Wanted) -> _Loaded:
     columns = ParquetColumns(path)
     check_columns(path, list(columns), wanted.named())
     chosen = wanted.vectors([name for name in columns if columns.is_number(name) or columns.is_list(name)])
     kept = wanted.texts([name for name in columns if not columns.is_list(name)], chosen)
     matrix, texts = columns.read(chosen, kept)
-    return _Table(matrix, columns.labels(chosen) if chosen else None, texts)
+    return _Loaded(matrix, columns.labels(chosen) if chosen else None, texts)
 
 
-def _read_text(path: Path, wanted: _Wanted, header: bool) -> _Table:
+def _read_text(path: Path, wanted: _Wanted, header: bool) -> _Loaded:
     table = TextTable(path, header=header)
     names = table.names
     check_columns(path, names, wanted.named())
@@ -262,9 +262,9 @@ def _read_text(path: Path, wanted: _Wanted, header: bool) -> _Table:
         for at, column in kept:
             column.append(record[at])
     if not vector_at:
-        return _Table(None, None, texts)
+        return _Loaded(None, None, texts)
     matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, len(vector_at))
-    return _Table(matrix, [names[at] for at in vector_at], texts)
+    return _Loaded(matrix, [names[at] for at in vector_at], texts)
 
 
 def _number(text: str, path: Path, line: int, column: str) -> float:

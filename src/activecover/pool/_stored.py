@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _READ_AT_ONCE = 1 << 22
 
 
-class Records:
+class StoredContents:
     """The contents of all rows in one file, a JSON list for each, read one at a time."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Mapped:
     columns: list[str] | None
     names: list[str] | None
     withdrawn: npt.NDArray[np.bool_]
-    records: Records | None
+    records: StoredContents | None
     statistics: dict[str, Statistic]
 
 

@@ -50,7 +50,7 @@ def write_pool(
     about: Mapping[str, Any],
     *,
     compact: bool = False,
-    mark: bool = False,
+    hash_contents: bool = False,
 ) -> None:
     """Write all files of a pool; ``pool.json`` goes last and makes them a pool."""
     state = FolderState(
@@ -73,7 +73,7 @@ def write_pool(
         ends = np.zeros(len(pool) + 1, np.int64)
         digest = hashlib.blake2b(heading_of(state.contents), digest_size=16)
         _put(place, state, CONTENTS, _record_chunks(pool, ends, digest))
-        state.marked = digest.hexdigest() if mark else None
+        state.marked = digest.hexdigest() if hash_contents else None
         _put(place, state, ENDS, pieces(ends, "<i8"))
     private_folder(place / EMBEDDING)
     for name, data in embedding.items():

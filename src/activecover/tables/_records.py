@@ -15,7 +15,6 @@ from activecover.spreadsheet import GuardedReader, GuardedWriter
 from activecover.tables._reading import readable
 
 #: Values by column name: text from CSV, whatever they were from JSON Lines and Parquet.
-Record = dict[str, Any]
 
 _KINDS = (".parquet", ".csv", ".jsonl")
 
@@ -51,7 +50,7 @@ def write_records(path: Path, records: Sequence[Mapping[str, object]], *, raw: b
             writer.write_all([record[name] for name in columns] for record in records)
 
 
-def read_records(path: Path, *, raw: bool = False) -> Iterator[Record]:
+def read_records(path: Path, *, raw: bool = False) -> Iterator[dict[str, Any]]:
     """Read what :func:`write_records` wrote; other delimited text counts as CSV, ``.tsv`` as columns between tabs."""
     with readable(path):
         kind = path.suffix.lower()
@@ -68,7 +67,7 @@ def read_records(path: Path, *, raw: bool = False) -> Iterator[Record]:
                     raise InputError(f"{path}: cannot be read as CSV ({wrong})") from wrong
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, Record]]:
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a JSON Lines file, each with the number of its line."""
     with path.open(encoding="utf-8-sig") as file:
         for line, text in enumerate(file, 1):

@@ -24,7 +24,7 @@ import pytest
 
 from activecover.cli import main
 from activecover.errors import InputError
-from activecover.lab.datasets import DATASETS, Dataset, Download, Recipe, Source, fetch, fetch_files
+from activecover.lab.datasets import DATASETS, Dataset, DatasetSpec, Download, Experiment, fetch, fetch_files
 from activecover.registry import Entry
 from interrupts import interruptible
 
@@ -419,7 +419,7 @@ def test_interrupted_in_the_middle(server: Server, tmp_path: Path, sent: signal.
 
 
 @pytest.fixture
-def own(server: Server, monkeypatch: pytest.MonkeyPatch) -> Source:
+def own(server: Server, monkeypatch: pytest.MonkeyPatch) -> DatasetSpec:
     """A data set of two files on the loopback server."""
 
     def read(folder: Path, watch: Callable[[str, int, int], None] | None = None) -> Dataset:
@@ -427,7 +427,9 @@ def own(server: Server, monkeypatch: pytest.MonkeyPatch) -> Source:
         return Dataset("own", np.frombuffer(b"".join(parts), np.uint8)[:, None], np.array(["x"] * sum(map(len, parts))))
 
     downloads = (server.download("a.bin", BODY), server.download("b.bin", b"bb"))
-    source = Source("own", "two files", read, Recipe(), terms="free", counts={"x": 700_002}, downloads=downloads)
+    source = DatasetSpec(
+        "own", "two files", read, Experiment(), terms="free", counts={"x": 700_002}, downloads=downloads
+    )
     monkeypatch.setattr(DATASETS, "_entries", dict(DATASETS._entries))
     DATASETS.add(Entry("own", lambda: source, source.summary))
     return source
@@ -438,7 +440,7 @@ def here(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, bool]:
     return {row["name"]: row["here"] for row in json.loads(capsys.readouterr().out)}
 
 
-def test_fetch_and_check(own: Source, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_and_check(own: DatasetSpec, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Longer than the widest line of a table: what is said of it stays one line.
     folder = tmp_path / ("long" * 40)
     place = ["--data-dir", str(folder)]
@@ -503,7 +505,9 @@ def test_faces_are_fetched_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture
     assert names(tmp_path) == []
 
 
-def test_the_folder_comes_from_the_environment(own: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_comes_from_the_environment(
+    own: DatasetSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ACTIVECOVER_DATA", str(tmp_path / "given"))
     assert fetch("own") == tmp_path / "given/own"
     monkeypatch.delenv("ACTIVECOVER_DATA")

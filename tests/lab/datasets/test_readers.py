@@ -602,14 +602,14 @@ def test_bundled_letters_pass_the_check(tmp_path: Path, capsys: pytest.CaptureFi
 
 OWN = """
 import numpy as np
-from activecover.lab.datasets import Dataset, Recipe, Source
+from activecover.lab.datasets import Dataset, Experiment, DatasetSpec
 from activecover.registry import Entry
 
 def read(folder, watch=None):
     rows = [line.split() for line in (folder / "points.txt").read_text().splitlines()]
     return Dataset("own", np.array([[float(x)] for x, _ in rows]), np.array([label for _, label in rows]))
 
-source = Source("own", "points of mine", read, Recipe())
+source = DatasetSpec("own", "points of mine", read, Experiment())
 entry = Entry(source.name, lambda: source, source.summary)
 """
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from activecover.errors import ActiveCoverError
 from activecover.frontier._base import Rows
 from activecover.frontier.ray._connect import Actor, import_ray
+from activecover.frontier.ray._files import Layout, Piece
 from activecover.frontier.ray._shard import Later, Shard
-from activecover.frontier.ray._sources import Layout, Piece
 
 #: How often a call is tried, each time with a new process, before it is given up.
 ATTEMPTS = 4

@@ -97,13 +97,13 @@ class RayFrontier(Frontier):
             return _merge([], k)
         held = np.unique(np.asarray(without, np.int64))
         news = self._news()
-        settled = _sorted(self._to_close)
+        closed = _sorted(self._to_close)
         self._forget_pending()
         uninformed, self._uninformed = self._uninformed, set(range(len(self._pool.shards)))
         answers = self._ask(news, uninformed, k, held)
         # Only now is it certain that every shard has heard everything.
         self._uninformed = set()
-        self._pool.forget(settled)
+        self._pool.forget(closed)
         found = _merge(answers, k)
         self._keep(found, answers)
         return found

@@ -14,8 +14,8 @@ from activecover.errors import InputError, check_count
 from activecover.frontier._base import Rows
 from activecover.frontier.ray._actors import Shards
 from activecover.frontier.ray._connect import connect, import_ray
-from activecover.frontier.ray._shard import StoredMatrix, Survey
-from activecover.frontier.ray._sources import Layout, cut, find_sources
+from activecover.frontier.ray._files import Layout, cut, find_files
+from activecover.frontier.ray._shard import ShardSummary, StoredMatrix
 from activecover.pool import DenseMatrix, DenseVectors, Matrix, Pool, VectorsLike, as_matrix, origin_of
 
 #: How many bytes of vectors are kept of rows that were proposed and may be told positive.
@@ -87,7 +87,7 @@ class ShardedPool(Pool):
         vector_columns = None if columns is None else tuple(columns)
         layout = Layout(vector_columns, id_col, label_col, tuple(content_cols), dict(storage_options or {}))
         connect(address)
-        parts = cut(find_sources(sources, layout), shards or _processors())
+        parts = cut(find_files(sources, layout), shards or _processors())
         group = Shards(parts, layout, backend=backend, options=actor_options or {}, patience=patience)
         try:
             self._sharded, ids = _open(group, metric)
@@ -261,18 +261,18 @@ class ShardedMatrix(Matrix[DenseVectors]):
 
 def _open(shards: Shards, metric: str) -> tuple[ShardedMatrix, list[str] | None]:
     """Let all shards read their rows, put together what they say, and let them store."""
-    answers = shards.call("survey", dict.fromkeys(range(len(shards)), ()))
-    surveys: list[Survey] = [answers[shard] for shard in range(len(shards))]
-    widths = {len(survey.low) for survey in surveys}
+    answers = shards.call("summary", dict.fromkeys(range(len(shards)), ()))
+    summaries: list[ShardSummary] = [answers[shard] for shard in range(len(shards))]
+    widths = {len(summary.low) for summary in summaries}
     if len(widths) > 1:
         raise InputError(f"the files differ in their number of vector columns: {sorted(widths)}")
-    low = np.min([survey.low for survey in surveys], axis=0)
-    high = np.max([survey.high for survey in surveys], axis=0)
+    low = np.min([summary.low for summary in summaries], axis=0)
+    high = np.max([summary.high for summary in summaries], axis=0)
     origin = origin_of(low, high) if metric == "euclidean" else np.zeros(len(low), np.float32)
     shards.build(metric, origin)
-    if surveys[0].ids is None:
+    if summaries[0].ids is None:
         return ShardedMatrix(shards, metric, origin), None
-    return ShardedMatrix(shards, metric, origin), [name for survey in surveys for name in survey.ids or ()]
+    return ShardedMatrix(shards, metric, origin), [name for summary in summaries for name in summary.ids or ()]
 
 
 def _processors() -> int:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.frontier._base import Frontier, Nearest, Rows
 from activecover.frontier.ray._connect import import_ray
-from activecover.frontier.ray._sources import Layout, Piece, Table, read_pieces, rows_counted_from
+from activecover.frontier.ray._files import Layout, Piece, PieceRows, read_pieces, rows_counted_from
 from activecover.pool import DenseMatrix, Pool, VectorsLike, as_matrix, dense_vectors, value_range
 
 #: Moves every key below zero, in order: to a shard all positives come from outside.
@@ -26,7 +26,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class ShardSummary:
     """What a shard says of its rows before they are stored: the range of each column, and ids."""
 
     low: npt.NDArray[np.float64]
@@ -102,7 +102,7 @@ class Shard:
 
     def __init__(self, pieces: Sequence[Piece], layout: Layout, first: int, backend: str) -> None:
         self._pieces, self._layout, self._first, self._backend = pieces, layout, first, backend
-        self._table: Table | None = None
+        self._table: PieceRows | None = None
         self._pool: Pool | None = None
         self._frontiers: dict[int, _Known] = {}
 
@@ -115,12 +115,12 @@ class Shard:
         place: str = import_ray().get_runtime_context().get_node_id()
         return place
 
-    def survey(self) -> Survey:
+    def summary(self) -> ShardSummary:
         """Read the rows, check them, and say what the other shards need to know."""
         table = self._read()
         with rows_counted_from(self._first):
             low, high = value_range(as_matrix(table.vectors), None)
-        return Survey(low, high, table.ids)
+        return ShardSummary(low, high, table.ids)
 
     def build(self, metric: str, origin: npt.NDArray[np.float32], later: Later) -> None:
         """Store the rows as a pool of all rows would."""
@@ -224,7 +224,7 @@ class Shard:
             raise InputError(f"backend {self._backend!r} is approximate: shards need an exact one")
         return frontier
 
-    def _read(self) -> Table:
+    def _read(self) -> PieceRows:
         if self._table is None:
             self._table = read_pieces(self._pieces, self._layout)
         return self._table

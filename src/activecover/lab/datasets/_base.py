@@ -67,7 +67,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class Experiment:
     """How the paper's experiments use a data set."""
 
     network: str = "dense"
@@ -88,7 +88,7 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DatasetSpec:
     """A data set by name: how to get it, how to read it, and what to expect.
 
     Attributes
@@ -103,7 +103,7 @@ class Source:
         What ``fetch`` gets.
     by_hand : str
         Where downloading by program is not allowed: what to do.
-    recipe : Recipe
+    experiment : Experiment
         Of the paper's experiments.
     subset_allowed : bool
         Whether fewer items than published are fine (and said so).
@@ -114,7 +114,7 @@ class Source:
     name: str
     summary: str
     read: Callable[[Path, Watcher | None], Dataset]
-    recipe: Recipe
+    experiment: Experiment
     terms: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     downloads: tuple[Download, ...] = ()
@@ -123,7 +123,7 @@ class Source:
     bundled: bool = False
 
 
-DATASETS: Registry[Source] = Registry("data set", group="activecover.lab.datasets")
+DATASETS: Registry[DatasetSpec] = Registry("data set", group="activecover.lab.datasets")
 
 
 def data_folder(folder: str | Path | None = None) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 from activecover.errors import ActiveCoverError, InputError
 from activecover.frontier.ray import Actor, connect, disconnect, import_ray
 from activecover.lab.grid._cells import Cell, Result
-from activecover.lab.grid._desk import Desk, Plan, fits, one_thread
+from activecover.lab.grid._compute import CellRunner, Plan, fits, one_thread
 from activecover.lab.grid._grid import Grid
 from activecover.parallel import one_blas_thread
 
@@ -25,18 +25,18 @@ class Worker:
     def __init__(self, plan: Plan, out: Path) -> None:
         one_thread()
         # On a node that does not see the folder, embeddings are not shared with other workers.
-        self._desk = Desk(plan, out / "embeddings" if out.is_dir() else None)
+        self._runner = CellRunner(plan, out / "embeddings" if out.is_dir() else None)
 
     def compute(self, cell: Cell) -> Result:
         """Compute a cell."""
         with one_blas_thread():
-            return self._desk.compute(cell)
+            return self._runner.compute(cell)
 
     def drop(self, cell: Cell, through: tuple[bool, bool]) -> None:
         """Drop the embedding of a cell, if nothing needs it any more."""
-        self._desk.drop(cell, through)
+        self._runner.drop(cell, through)
 
-    def settle(self) -> None:
+    def finish_writing(self) -> None:
         """Nothing: who has an answer to this knows that all before it is done."""
 
 
@@ -99,9 +99,11 @@ class _Staff:
         for worker in [*self._idle, *(worker for worker, _ in self._busy.values())]:
             self._ray.kill(worker)
 
-    def settle(self) -> None:
+    def finish_writing(self) -> None:
         """Wait until the workers are through with what they were told last."""
-        self._ray.wait([worker.settle.remote() for worker in self._idle], num_returns=len(self._idle), timeout=10)
+        self._ray.wait(
+            [worker.finish_writing.remote() for worker in self._idle], num_returns=len(self._idle), timeout=10
+        )
 
     def _hire(self) -> Actor:
         hired: Actor = self._ray.remote(Worker).options(num_cpus=1, max_restarts=0).remote(self._plan, self._out)
@@ -132,7 +134,7 @@ def compute_on_ray(
 
 
 def _go_through(plan: Plan, grid: Grid, staff: _Staff, deadline: float | None, progress: Callable[[], None]) -> None:
-    desk = Desk(plan, None)
+    runner = CellRunner(plan, None)
     seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
     for result in grid.results():
         seconds[result.cell.dataset, result.cell.method].append(result.seconds)
@@ -147,12 +149,12 @@ def _go_through(plan: Plan, grid: Grid, staff: _Staff, deadline: float | None, p
             if more and cell is not None and grid.claim(cell):
                 staff.give(cell)
         if not staff.at_work:
-            staff.settle()
+            staff.finish_writing()
             return
         for result in staff.results():
             grid.finish([result])
             seconds[result.cell.dataset, result.cell.method].append(result.seconds)
-            staff.drop(result.cell, desk.through(result.cell, grid))
+            staff.drop(result.cell, runner.through(result.cell, grid))
         progress()
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from activecover.errors import ActiveCoverError, InputError
 from activecover.lab.datasets import DATASETS, data_folder, load_dataset, need
 from activecover.lab.grid._cells import Cell
-from activecover.lab.grid._desk import Desk, Plan, fits, one_thread
+from activecover.lab.grid._compute import CellRunner, Plan, fits, one_thread
 from activecover.lab.grid._grid import Grid
 from activecover.lab.grid._protocol import METHODS
 from activecover.lab.grid._ray import compute_on_ray
@@ -159,7 +159,7 @@ def _work(plan: Plan, out: Path, deadline: float | None, complaints: SimpleQueue
 
 def _compute_cells(plan: Plan, out: Path, deadline: float | None) -> None:
     """Claim a cell, compute it, keep it, until nothing is left to claim."""
-    desk = Desk(plan, out / "embeddings")
+    runner = CellRunner(plan, out / "embeddings")
     with Grid(out) as grid, one_blas_thread():
         done = grid.done()
         seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -173,10 +173,10 @@ def _compute_cells(plan: Plan, out: Path, deadline: float | None) -> None:
             if _is_orphan():
                 return
             if grid.claim(cell):
-                result = desk.compute(cell)
+                result = runner.compute(cell)
                 grid.finish([result])
                 seconds[cell.dataset, cell.method].append(result.seconds)
-                desk.tidy(cell, grid)
+                runner.tidy(cell, grid)
 
 
 def _is_orphan() -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from activecover.errors import InputError
 from activecover.lab.datasets import DATASETS, data_folder
 from activecover.lab.grid._cells import Cell, Result
-from activecover.lab.grid._desk import Plan
+from activecover.lab.grid._compute import Plan
 from activecover.lab.grid._grid import Grid
 from activecover.lab.grid._provenance import causes, parts_of
 from activecover.lab.grid._run import Watcher, run_plan

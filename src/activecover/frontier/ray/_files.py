@@ -44,7 +44,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DataFile:
     """One file: how many rows it has, and by what to see that it is still the same."""
 
     url: str
@@ -66,7 +66,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Table:
+class PieceRows:
     """What was read: vectors, and ids and contents where there are any."""
 
     vectors: npt.NDArray[Any]
@@ -74,7 +74,7 @@ class Table:
     contents: dict[str, list[str]]
 
 
-def find_sources(given: str | Path | Sequence[str | Path], layout: Layout) -> list[Source]:
+def find_files(given: str | Path | Sequence[str | Path], layout: Layout) -> list[DataFile]:
     """The files meant by some names (of which some may be patterns), with their numbers of rows.
 
     Only headers are read.
@@ -94,31 +94,31 @@ def find_sources(given: str | Path | Sequence[str | Path], layout: Layout) -> li
         return list(threads.map(lambda url: _look_at(url, layout), urls))
 
 
-def cut(sources: Sequence[Source], shards: int) -> list[list[Piece]]:
+def cut(files: Sequence[DataFile], shards: int) -> list[list[Piece]]:
     """Split all rows into shards of equal size, to a row.
 
     Examples
     --------
-    >>> parts = cut([Source("a.npy", 3, ""), Source("b.npy", 5, "")], 2)
+    >>> parts = cut([DataFile("a.npy", 3, ""), DataFile("b.npy", 5, "")], 2)
     >>> [[(piece.url, piece.start, piece.stop) for piece in part] for part in parts]
     [[('a.npy', 0, 3), ('b.npy', 0, 1)], [('b.npy', 1, 5)]]
     """
-    total = sum(source.rows for source in sources)
+    total = sum(file.rows for file in files)
     shards = min(shards, total)
     bounds = [total * shard // shards for shard in range(shards + 1)]
     parts: list[list[Piece]] = []
     for low, high in itertools.pairwise(bounds):
         part, first = [], 0
-        for source in sources:
-            start, stop = max(low - first, 0), min(high - first, source.rows)
+        for file in files:
+            start, stop = max(low - first, 0), min(high - first, file.rows)
             if start < stop:
-                part.append(Piece(source.url, source.stamp, start, stop))
-            first += source.rows
+                part.append(Piece(file.url, file.stamp, start, stop))
+            first += file.rows
         parts.append(part)
     return parts
 
 
-def read_pieces(pieces: Sequence[Piece], layout: Layout) -> Table:
+def read_pieces(pieces: Sequence[Piece], layout: Layout) -> PieceRows:
     """The rows of a shard; a single local ``.npy`` is mapped instead of read."""
     tables = [_read(piece, layout) for piece in pieces]
     widths = {table.vectors.shape[1] for table in tables}
@@ -127,16 +127,16 @@ def read_pieces(pieces: Sequence[Piece], layout: Layout) -> Table:
     vectors = tables[0].vectors if len(tables) == 1 else np.concatenate([table.vectors for table in tables])
     ids = None if layout.id_col is None else [name for table in tables for name in table.ids or ()]
     contents = {name: [text for table in tables for text in table.contents[name]] for name in layout.content_cols}
-    return Table(vectors, ids, contents)
+    return PieceRows(vectors, ids, contents)
 
 
-def _read(piece: Piece, layout: Layout) -> Table:
+def _read(piece: Piece, layout: Layout) -> PieceRows:
     with reading(piece.url):
         files, path = _open_storage(piece.url, layout)
         if _stamp(files.info(path)) != piece.stamp:
             raise InputError(f"{piece.url}: the file has changed since the pool was opened; open the pool anew")
         if _is_npy(piece.url):
-            return Table(_read_npy(files, path, piece), None, {})
+            return PieceRows(_read_npy(files, path, piece), None, {})
         return _read_parquet(files, path, piece, layout)
 
 
@@ -192,7 +192,7 @@ def _stamp(info: Mapping[str, Any]) -> str:
     return " ".join([str(info.get("size")), *marks[:1]])
 
 
-def _look_at(url: str, layout: Layout) -> Source:
+def _look_at(url: str, layout: Layout) -> DataFile:
     with reading(url):
         files, path = _open_storage(url, layout)
         info = files.info(path)
@@ -201,7 +201,7 @@ def _look_at(url: str, layout: Layout) -> Source:
         rows = _npy_header(files, path, url).shape[0] if _is_npy(url) else _parquet(files, path, url, layout).rows
         if not rows:
             raise InputError(f"{url}: no rows")
-        return Source(url, rows, _stamp(info))
+        return DataFile(url, rows, _stamp(info))
 
 
 # -- .npy ----------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def _parquet(files: FileSystem, path: str, url: str, layout: Layout) -> ParquetC
     return columns
 
 
-def _read_parquet(files: FileSystem, path: str, piece: Piece, layout: Layout) -> Table:
+def _read_parquet(files: FileSystem, path: str, piece: Piece, layout: Layout) -> PieceRows:
     """Only the row groups that hold the piece's rows, only the columns asked for."""
     columns = _parquet(files, path, piece.url, layout)
     if columns.rows < piece.stop:
@@ -272,7 +272,7 @@ def _read_parquet(files: FileSystem, path: str, piece: Piece, layout: Layout) ->
     vectors, texts = columns.read(chosen, [*dict.fromkeys([*named, *layout.content_cols])], piece.start, piece.stop)
     assert vectors is not None
     ids = texts[layout.id_col] if layout.id_col is not None else None
-    return Table(np.ascontiguousarray(vectors), ids, {name: texts[name] for name in layout.content_cols})
+    return PieceRows(np.ascontiguousarray(vectors), ids, {name: texts[name] for name in layout.content_cols})
 
 
 @contextmanager

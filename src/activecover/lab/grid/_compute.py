@@ -52,7 +52,7 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-class Desk:
+class CellRunner:
     """What a worker keeps at hand: the data set and the trial that it used last."""
 
     def __init__(self, plan: Plan, cache: Path | None) -> None:
@@ -99,8 +99,8 @@ class Desk:
             return
         dataset = self._dataset_of(cell)
         if through[0 if dataset.shared else 1]:
-            recipe = DATASETS.build(dataset.name).recipe
-            key = trial_key(dataset, recipe, cell.label, cell.run, self._plan.seed)
+            experiment = DATASETS.build(dataset.name).experiment
+            key = trial_key(dataset, experiment, cell.label, cell.run, self._plan.seed)
             EmbeddingCache(self._cache).drop(key)
 
     def _trial_of(self, cell: Cell) -> Trial:
