@@ -63,7 +63,6 @@ TO_DO = {
     "docs/scale.md",
     "docs/security.md",
     "docs/serve.md",
-    "draw.py",
     "frontier",
     "graph",
     "intake",
@@ -71,9 +70,6 @@ TO_DO = {
     "learners",
     "pool",
     "store",
-    "strict",
-    "tables",
-    "trace.py",
     "web",
     "workspace",
 }

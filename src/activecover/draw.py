@@ -1,4 +1,4 @@
-"""Pictures of traces, readable in colour, by colour-blind readers, and in grey."""
+"""Plots of traces that are readable in colour, with colour blindness, and in grey."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from activecover.trace import Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: A line style of Matplotlib: a sign, or an offset and the lengths of strokes and gaps.
+#: A Matplotlib line style: a symbol, or an offset and the lengths of dashes and gaps.
 LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
 #: Okabe and Ito's palette, dark to light, each with a line style of its own.
 STYLES: tuple[tuple[str, LineStyle], ...] = (
@@ -36,9 +36,9 @@ _POINTS = 400
 
 
 def check_picture(path: Path) -> None:
-    """Say before the work begins that a picture could not be saved."""
+    """Refuse an unsupported picture type before the work begins."""
     if path.suffix.lower() not in PICTURES:
-        raise InputError(f"{path}: pictures are saved as {', '.join(PICTURES)}")
+        raise InputError(f"{path}: save pictures as {', '.join(PICTURES)}")
     require("matplotlib", extra="plot", purpose="pictures")
 
 
@@ -112,14 +112,14 @@ def draw_stops(path: str | Path, replay: Replay, *, title: str = "") -> Path:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure, whole or not at all."""
+    """Write a figure, all or nothing."""
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
     pyplot().close(figure)
 
 
 def found_by_labels(trace: Trace, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Percentage of the positives found after so many labels."""
+    """Percentage of the positives found after each number of labels."""
     found = np.concatenate([[0], np.cumsum(trace.positive)])
     total = trace.positives or max(1, trace.found)
     return 100.0 * found[np.minimum(labels, len(found) - 1)] / total

@@ -103,7 +103,7 @@ def test_parquet_with_gaps(tmp_path: Path) -> None:
     assert np.isnan(np.asarray(table.column("n"), float)).tolist() == [False, True, False]
     assert table.texts("t") == ["a", "", "c"]
     parquet.write_table(arrow.table({"v": [[1.0, 2.0], [3.0]]}), tmp_path / "t.parquet")
-    with pytest.raises(InputError, match=r"row 1, column 'v': lists of different lengths; give all the same length"):
+    with pytest.raises(InputError, match=r"row 1, column 'v': lists of different lengths; make them equally long"):
         make_pool(read_table(tmp_path / "t.parquet"))
 
 

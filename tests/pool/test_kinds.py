@@ -258,7 +258,7 @@ def test_bad_bits(bits: Any, says: str) -> None:
 
 
 def test_bits_have_a_metric_of_their_own() -> None:
-    with pytest.raises(InputError, match="packed bits are compared by metric 'jaccard', not 'euclidean'"):
+    with pytest.raises(InputError, match="packed bits need the metric 'jaccard', not 'euclidean'"):
         Pool(PackedBits(np.zeros((1, 1), np.uint8), 8))
     assert Pool(BITS).kind == "dense"
 

@@ -1,4 +1,4 @@
-"""The pool: rows with stable ids, one matrix, one metric, and something to show a person."""
+"""The pool: rows with stable ids, one matrix, one metric, and contents to show a person."""
 
 from activecover.pool._bits import PackedBits, bits_set, unpacked
 from activecover.pool._checking import PoolLimits, check_pool_folder

@@ -1,4 +1,4 @@
-"""Columns of contents that stay where they are until someone looks at a row."""
+"""Content columns that are read row by row, when a row is looked up."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Protocol, SupportsIndex, overload
 
 
 class ReadByRow(Protocol):
-    """Contents by row, from wherever they lie."""
+    """Contents by row, wherever they are stored."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The columns."""
+        """Names of the columns."""
 
     def __len__(self) -> int: ...
 
     def read(self, row: int) -> Sequence[object]:
-        """What stands in each column of a row."""
+        """The values of one row, one per column."""
 
 
 class Column(MutableSequence[Any]):
-    """One column of contents that are read when asked for; what is changed here is changed in memory alone."""
+    """One content column, read on demand; changes are kept in memory only."""
 
     def __init__(self, records: ReadByRow, place: int) -> None:
         self._records, self._place = records, place
@@ -71,7 +71,7 @@ class Column(MutableSequence[Any]):
         return f"<column {self._records.names[self._place]!r}: {len(self):,} stored values>"
 
     def insert(self, index: int, value: object) -> None:
-        """Add a value; at the end alone."""
+        """Add a value at the end."""
         if index != len(self):
             raise TypeError("rows of a pool are added at its end")
         self._added.append(value)
@@ -87,4 +87,4 @@ class Column(MutableSequence[Any]):
 
 
 class Unread(Column):
-    """A column that a pool takes over as it is: reading all of it at once would fill the memory."""
+    """A column that a pool keeps as it is, because reading all of it would fill the memory."""

@@ -26,7 +26,7 @@ from activecover.pool._state import (
 def statistic_spans(
     folder: Path, state: FolderState, gone: npt.NDArray[np.int64]
 ) -> dict[str, Iterator[tuple[int, bytes]]]:
-    """What is put where, in the files of the statistics, to erase rows."""
+    """What to write where, in the files of the statistics, to erase rows."""
     spans: dict[str, Iterator[tuple[int, bytes]]] = {}
     for kept in state.statistics.values():
         for file, (dtype, width) in kept["files"].items():
@@ -43,7 +43,7 @@ def statistic_spans(
 def erased_spans(
     folder: Path, state: FolderState, rows: npt.NDArray[np.int64]
 ) -> dict[str, Iterator[tuple[int, bytes]]]:
-    """What is put where, in each file, to erase rows."""
+    """What to write where, in each file, to erase rows."""
     spans: dict[str, Iterator[tuple[int, bytes]]] = {}
     if state.kind == "sparse":
         ends = mapped(folder, state, ROW_ENDS)

@@ -1,4 +1,4 @@
-"""Pools kept on disk: stored once, mapped by all who use them, and erased from in place."""
+"""Pools kept on disk: stored once, mapped by every user, erased in place."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ _JOURNAL = "erasing.json"
 class PoolFolder:
     """A pool in a folder of plain files.
 
-    ``pool.json`` says what there is, with a size and hashes for each file; ``vectors.npy`` holds the stored
-    vectors (``data.npy``, ``indices.npy`` and ``indptr.npy`` where they are sparse), ``contents.bin`` a
-    record for each row and ``offsets.npy`` where each ends, ``ids.jsonl`` the ids, ``withdrawn.npy`` which rows
-    are erased, ``embedding/`` what made the vectors, and ``statistics/`` what was derived from all rows.
+    ``pool.json`` lists the files with their sizes and hashes. ``vectors.npy`` holds the stored vectors (sparse ones:
+    ``data.npy``, ``indices.npy`` and ``indptr.npy``), ``contents.bin`` a record per row and ``offsets.npy`` where
+    each ends, ``ids.jsonl`` the ids, ``withdrawn.npy`` which rows are erased, ``embedding/`` what made the vectors,
+    and ``statistics/`` what was derived from all rows.
 
-    Several processes may use a folder at once. One at a time changes it; others see erased rows at
-    once, and added ones with ``refresh``.
+    Several processes may use a folder at once. Only one at a time changes it; the others see erased rows
+    immediately, and added rows after ``refresh``.
 
     Parameters
     ----------
     folder : path
-        Where :meth:`create` or :meth:`copy_to` has put a pool.
+        A folder written by :meth:`create` or :meth:`copy_to`.
 
     Examples
     --------
@@ -115,14 +115,14 @@ class PoolFolder:
         folder : path
             A folder that does not exist yet.
         pool : Pool
-            Any kind of pool; its vectors and contents are read piece by piece.
+            A pool of any kind; its vectors and contents are read piece by piece.
         embedding_files : mapping of file name to bytes, optional
-            What made the vectors, to be kept with them.
+            What made the vectors, to be stored with them.
         about : mapping, optional
-            Anything else worth keeping that JSON can hold.
+            Anything else worth storing that JSON can represent.
         hash_contents : bool
-            Whether to keep a hash of all contents, by which the pool is still known after rows were erased. It says
-            something of erased rows to those who know all others.
+            Whether to store a hash of all contents, which identifies the pool even after rows have been erased. It
+            reveals something about erased rows to anyone who knows all the others.
         """
         target = Path(folder)
         with new_folder(target) as place:
@@ -130,19 +130,19 @@ class PoolFolder:
         return cls(target)
 
     def load(self, *, writable: bool = False) -> StoredPool:
-        """The pool, with its vectors mapped and its contents read when they are asked for.
+        """The pool, with mapped vectors and contents that are read on demand.
 
         Parameters
         ----------
         writable : bool
-            Whether ``extend`` and ``withdraw`` of the pool change the folder, or the pool in memory alone.
+            Whether ``extend`` and ``withdraw`` change the folder, or only the pool in memory.
         """
         pool = StoredPool(self, self.mapped(), writable=writable)
         self._pools.add(pool)
         return pool
 
     def at(self, place: Path, pool: StoredPool) -> PoolFolder:
-        """The folder in another place, for a pool that moves there."""
+        """The folder at another path, for a pool that has moved there."""
         moved = PoolFolder(place)
         self._pools.discard(pool)
         moved._pools.add(pool)
@@ -156,7 +156,7 @@ class PoolFolder:
         contents: Mapping[str, Sequence[Any]] | None = None,
         encoded: bool = False,
     ) -> npt.NDArray[np.int64]:
-        """Add rows at the end, on the disk, and return their numbers.
+        """Add rows at the end, on disk, and return their numbers.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class PoolFolder:
         ids, contents
             As ``Pool.extend`` takes them.
         encoded : bool
-            Whether the vectors are to be stored as they are.
+            Whether the vectors are already encoded, and stored as they are.
         """
         with self._changing("rows cannot be added") as state:
             matrix = mapped_matrix(self.folder, state)
@@ -178,7 +178,7 @@ class PoolFolder:
         return numbers
 
     def erase(self, rows: npt.ArrayLike) -> None:
-        """Overwrite the vectors and contents of rows in place, on the disk. Numbers and ids stay."""
+        """Overwrite the vectors and contents of rows in place, on disk. Row numbers and ids stay."""
         with self._changing("rows cannot be erased") as state:
             chosen = checked_rows(rows, state.rows)
             fresh = np.unique(chosen[~mapped(self.folder, state, WITHDRAWN)[chosen]])
@@ -190,15 +190,15 @@ class PoolFolder:
                 pool.erased(chosen)
 
     def keep_statistic(self, name: str, statistic: Statistic) -> None:
-        """Store what was derived from the first rows; what is known of as many or more of them stays.
+        """Store what was derived from the first rows, unless a statistic of at least as many rows is stored already.
 
         Parameters
         ----------
         name : str
-            A file name. What is kept under it of fewer rows is replaced.
+            A file name. A stored statistic of fewer rows is replaced.
         statistic : Statistic
-            Its arrays have a line for each row. Whole numbers are those of rows, -1 for none; other numbers
-            are infinite for none. When a row is erased, its line and its number are overwritten in place.
+            Its arrays have one line per row. Integers are row numbers, with -1 for none; other numbers are infinite
+            for none. When a row is erased, its line and every mention of its number are overwritten in place.
         """
         with self._changing("the statistics cannot be kept") as state:
             old = state.statistics.get(name, {"rows": -1, "files": {}})
@@ -208,7 +208,7 @@ class PoolFolder:
             changed = replace(state, files=dict(state.files), statistics=dict(state.statistics))
             put_statistic(self.folder, changed, name, statistic)
             sync_folder(self.folder / STATISTICS)
-            # Rows may have been erased since it was derived.
+            # Rows may have been erased since the statistic was computed.
             gone = np.flatnonzero(mapped(self.folder, state, WITHDRAWN)[: statistic.rows])
             for file, spans in statistic_spans(self.folder, changed, gone).items():
                 changed.files[file] = overwrite(self.folder / file, HEADER, changed.files[file], spans)
@@ -219,15 +219,15 @@ class PoolFolder:
                 (self.folder / file).unlink(missing_ok=True)
 
     def copy_to(self, folder: str | os.PathLike[str], *, compact: bool = False) -> PoolFolder:
-        """A copy of its own in another folder.
+        """Copy the pool to another folder.
 
         Parameters
         ----------
         folder : path
             A folder that does not exist yet.
         compact : bool
-            Whether erased rows take no room in the copy, so that it does not tell how long their contents
-            were, nor how many entries their sparse vectors had. Else it is the same byte by byte.
+            Whether erased rows take no space in the copy, so that it does not reveal how long their contents were or
+            how many entries their sparse vectors had. Otherwise the copy is identical byte for byte.
         """
         with self._changing("the pool cannot be copied") as state, new_folder(Path(folder)) as place:
             if compact:
@@ -261,34 +261,34 @@ class PoolFolder:
 
     @property
     def rows(self) -> int:
-        """How many rows there are, erased ones included."""
+        """Number of rows, including erased ones."""
         return self._state().rows
 
     @property
     def about(self) -> dict[str, Any]:
-        """What was kept with the pool when it was created."""
+        """What was stored with the pool when it was created."""
         return self._state().about
 
     @property
     def contents_hash(self) -> str | None:
-        """What ``fingerprint`` said of the contents when the pool was stored, if that was kept."""
+        """The hash of the contents when the pool was stored, if it was kept."""
         return self._state().marked
 
     @property
     def embedding_folder(self) -> Path:
-        """Where the files lie that made the vectors."""
+        """The folder of the files that made the vectors."""
         return self.folder / EMBEDDING
 
     def embedding_files(self) -> dict[str, bytes]:
-        """What made the vectors, checked against its hashes."""
+        """The files that made the vectors, checked against their hashes."""
         with said(self.folder, "the embedding cannot be read"):
             return self._embedding(self._state())
 
     def mapped(self) -> Mapped:
-        """What the folder holds now; an erasure that was cut short is finished first."""
+        """What the folder holds now; an interrupted erasure is completed first."""
         with said(self.folder, "the pool cannot be read"):
             if (self.folder / _JOURNAL).exists():
-                with self._changing("erasing rows was cut short and cannot be finished"):
+                with self._changing("an interrupted erasure cannot be completed"):
                     pass
             return self._open(self._state())
 
@@ -320,9 +320,9 @@ class PoolFolder:
 
     @contextmanager
     def _changing(self, what: str) -> Iterator[FolderState]:
-        """Hold the folder, with what was cut short finished or taken back."""
+        """Lock the folder, and complete or undo an interrupted change."""
         if not (self.folder / ABOUT).is_file():
-            read_state(self.folder)  # says what is wrong
+            read_state(self.folder)  # raises with the reason
         with said(self.folder, what), locked(self.folder):
             state = self._state()
             journal = self.folder / _JOURNAL
@@ -344,12 +344,12 @@ class PoolFolder:
         write_whole(self.folder / ABOUT, state.encoded())
 
     def _erase(self, state: FolderState, rows: npt.NDArray[np.int64]) -> None:
-        """Erase rows that the journal names; any number of times comes to the same."""
+        """Erase the rows named in the journal; safe to repeat."""
         self._cut(state)
         for name, spans in erased_spans(self.folder, state, rows).items():
             state.files[name] = overwrite(self.folder / name, state.start(name), state.files[name], spans)
         self._commit(state)
-        # Where its removal is lost in a crash, the rows are erased once more.
+        # If a crash undoes the removal, the rows are simply erased again.
         (self.folder / _JOURNAL).unlink()
 
     def _grown(
@@ -377,20 +377,20 @@ class PoolFolder:
             self._commit(grown)
         except BaseException:
             with suppress(OSError, StoreError):
-                # Unless it is there as a whole already.
+                # Unless the change was already committed.
                 self._cut(read_state(self.folder))
             raise
         for name in grown.files:
-            # For other readers of such files; we go by pool.json.
+            # For other programs; activecover relies on pool.json.
             if grown.layout(name) and grown.files[name].size != state.files[name].size:
                 write_header(self.folder / name, grown.header(name))
         return grown
 
     def _added_names(self, state: FolderState, ids: Sequence[str] | None, count: int) -> list[str] | None:
-        """The ids to write, all of them where rows had only numbers before."""
+        """The ids to write: all of them if the rows had only numbers before."""
         if ids is None:
             if state.named:
-                raise InputError("this pool has ids of its own: give ids for the added rows")
+                raise InputError("this pool has its own ids: give ids for the added rows")
             return None
         if len(ids) != count:
             raise InputError(f"{len(ids)} ids for {count} rows; give one per row")
@@ -401,7 +401,7 @@ class PoolFolder:
     def _added(
         self, state: FolderState, added: Vectors, names: list[str] | None, records: list[bytes]
     ) -> dict[str, Iterator[bytes]]:
-        """What each file is given at its end."""
+        """What to append to each file."""
         chunks: dict[str, Iterator[bytes]] = {}
         if state.kind == "sparse":
             added, before = sparse_vectors(added), state.files[DATA].size // 4

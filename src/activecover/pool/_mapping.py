@@ -62,7 +62,7 @@ def mapped(folder: Path, state: FolderState, name: str) -> npt.NDArray[Any]:
 
 def map_bytes(path: Path, dtype: str, shape: tuple[int, ...], start: int) -> npt.NDArray[Any]:
     """A memory map; an empty array if there is nothing to map."""
-    # A map of nothing is refused by the system.
+    # The system refuses to map an empty file.
     return np.memmap(path, dtype, "r", start, shape) if math.prod(shape) else np.empty(shape, dtype)
 
 
@@ -87,7 +87,7 @@ def _check_entries(
     indices: npt.NDArray[np.integer],
     ends: npt.NDArray[np.int64],
 ) -> None:
-    """Refuse what points nowhere: compiled code would follow it."""
+    """Refuse offsets and indices that point outside: compiled code would follow them."""
     if ends[0] != 0 or ends[-1] != len(data) or len(data) != len(indices) or (np.diff(ends) < 0).any():
         raise StoreError(f"{folder / ROW_ENDS}: damaged; restore the pool from a copy")
     for block in blocks(len(indices), 4):
@@ -103,7 +103,7 @@ def read_statistic(folder: Path, state: FolderState, name: str) -> Statistic:
 
 
 def check_header(path: Path, state: FolderState) -> None:
-    """Refuse an array whose header says something else than pool.json; it may know fewer rows."""
+    """Refuse an array whose header contradicts pool.json; it may record fewer rows."""
     layout = state.layout(path.name) if path.parent.name != EMBEDDING else None
     if layout is None:
         return
@@ -112,4 +112,4 @@ def check_header(path: Path, state: FolderState) -> None:
     told = re.search(rb"'shape': \((\d{1,18}),", header)
     rows = int(told[1]) if told else -1
     if header != array_header(layout[0], (rows, *layout[1])) or rows > state.shape(path.name)[0]:
-        raise StoreError(f"{path}: damaged in its header; restore the pool from a copy")
+        raise StoreError(f"{path}: its header is damaged; restore the pool from a copy")

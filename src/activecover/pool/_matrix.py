@@ -1,4 +1,4 @@
-"""What a pool asks of the matrix that holds its vectors, whatever kind of matrix that is."""
+"""The interface of the matrix that holds a pool's vectors, whatever its kind."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ Stored = TypeVar("Stored", bound=Vectors)
 
 
 class Matrix(ABC, Generic[Stored]):
-    """The vectors of a pool, stored: one subclass per kind.
+    """The stored vectors of a pool; one subclass per kind.
 
-    Rows are added at the end and erased in place, never renumbered. What ``encode`` makes of outside
-    vectors is what the matrix would store for them, so that one definition of distance serves both.
+    Rows are added at the end and erased in place, never renumbered. ``encode`` turns outside vectors into what the
+    matrix would store for them, so that one definition of distance serves both.
     """
 
     kind: ClassVar[Kind]
@@ -48,20 +48,20 @@ class Matrix(ABC, Generic[Stored]):
 
     @abstractmethod
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     @property
     @abstractmethod
     def vectors(self) -> Stored:
-        """What is stored, read-only."""
+        """The stored vectors, read-only."""
 
     @abstractmethod
     def take(self, rows: npt.NDArray[np.int64]) -> Stored:
-        """Some rows, as a frontier takes them."""
+        """Some rows, in the form that a frontier takes."""
 
     @abstractmethod
     def encode(self, given: VectorsLike) -> Stored:
-        """What would be stored for these vectors; bad values are named by row and column."""
+        """What would be stored for these vectors; errors name the row and column of a bad value."""
 
     @abstractmethod
     def append(self, encoded: Stored) -> None:
@@ -69,15 +69,15 @@ class Matrix(ABC, Generic[Stored]):
 
     @abstractmethod
     def erase(self, rows: npt.NDArray[np.int64]) -> None:
-        """Overwrite the values of rows; a file that they were read from stays as it is."""
+        """Overwrite the values of rows; a file they were read from is not changed."""
 
     @abstractmethod
     def copy(self) -> Self:
-        """A matrix of its own with the same rows."""
+        """An independent copy."""
 
     @abstractmethod
     def part(self, rows: npt.NDArray[np.int64]) -> Matrix[Stored]:
-        """A matrix of some of its rows, as they are stored."""
+        """A matrix of some of the rows, as stored."""
 
     @abstractmethod
     def chunks(self, vectors: Stored, count: int) -> Iterator[bytes]:
@@ -89,7 +89,7 @@ class Matrix(ABC, Generic[Stored]):
 
 
 def blocks(count: int, row_bytes: int, block_bytes: int = _BLOCK_BYTES) -> Iterator[slice]:
-    """Slices of rows small enough to be worked on at once."""
+    """Slices of rows that are small enough to process at once."""
     step = max(1, block_bytes // max(1, row_bytes))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
@@ -100,7 +100,7 @@ AnyMatrix: TypeAlias = Matrix[Any]
 
 
 def dense_vectors(vectors: Vectors) -> DenseVectors:
-    """The vectors of a dense pool, as what they are; those of another kind are refused.
+    """Narrow vectors to those of a dense pool; other kinds are refused.
 
     Examples
     --------
@@ -114,14 +114,14 @@ def dense_vectors(vectors: Vectors) -> DenseVectors:
 
 
 def sparse_vectors(vectors: Vectors) -> sparse.csr_array:
-    """The vectors of a sparse pool, as what they are; those of another kind are refused."""
+    """Narrow vectors to those of a sparse pool; other kinds are refused."""
     if not isinstance(vectors, sparse.csr_array):
         raise InputError(f"a CSR array is needed here, not {_described(vectors)}")
     return vectors
 
 
 def bit_vectors(vectors: Vectors) -> BitVectors:
-    """The vectors of a pool of bits, as what they are; those of another kind are refused."""
+    """Narrow vectors to those of a pool of bits; other kinds are refused."""
     if sparse.issparse(vectors) or vectors.dtype != np.uint64:
         raise InputError(f"packed bits are needed here, not {_described(vectors)}")
     return np.asarray(vectors, np.uint64)
@@ -134,7 +134,7 @@ def _described(vectors: Vectors) -> str:
 
 
 def as_matrix(vectors: VectorsLike) -> npt.NDArray[Any]:
-    """An array with two dimensions, neither of them empty, of real numbers."""
+    """A two-dimensional array of real numbers with at least one row and one column."""
     try:
         matrix = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
     except ValueError as wrong:
@@ -144,7 +144,7 @@ def as_matrix(vectors: VectorsLike) -> npt.NDArray[Any]:
 
 
 def check_table(dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    """Refuse what is not a table of real numbers."""
+    """Refuse anything but a table of real numbers."""
     if dtype.kind not in "fiub":
         raise InputError(f"vectors of type {dtype} are not real numbers: convert them to float32")
     if len(shape) != 2:
@@ -154,7 +154,7 @@ def check_table(dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
 
 
 def refuse_value(row: int, column: int, value: float, columns: Sequence[str] | None) -> None:
-    """Say what is wrong with a value that is not finite, or too large."""
+    """Raise for a value that is not finite, or too large."""
     where = place_of(row, column, value, columns)
     if np.isfinite(value):
         raise InputError(f"{where} is beyond ±{LARGEST_VALUE:g}; rescale the column")
@@ -168,5 +168,5 @@ def place_of(row: int, column: int, value: float, columns: Sequence[str] | None)
 
 
 def longer(array: npt.NDArray[Any], added: npt.NDArray[Any], axis: int = 0) -> npt.NDArray[Any]:
-    """An array with more at its end; an empty one is replaced, so that a large pool is not held twice."""
+    """An array with more appended; an empty one is replaced, so that a large pool is never in memory twice."""
     return np.concatenate([array, added], axis=axis) if array.shape[axis] else added

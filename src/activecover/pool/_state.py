@@ -28,13 +28,13 @@ STATISTICS = "statistics"
 VECTORS, DATA, INDICES, ROW_ENDS = "vectors.npy", "data.npy", "indices.npy", "indptr.npy"
 ORIGIN, WITHDRAWN, IDS = "origin.npy", "withdrawn.npy", "ids.jsonl"
 CONTENTS, ENDS = "contents.bin", "offsets.npy"
-#: More entries than this need wider indices than were stored.
+#: More entries than this need wider indices than 32 bits.
 MOST_NARROW = 2**31 - 1
 
 
 @dataclass
 class FolderState:
-    """What ``pool.json`` says: with it a change is there, or not at all."""
+    """The record in ``pool.json``; replacing it commits a change as a whole."""
 
     kind: str
     metric: str
@@ -47,13 +47,13 @@ class FolderState:
     index: str = "<i4"
     format: int = FORMAT
     files: dict[str, Part] = field(default_factory=dict)
-    #: Of each statistic its facts, the file of each of its arrays, and their types and widths.
+    #: For each statistic: its facts, the file of each array, and the type and width of each array.
     statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: A hash of the contents as they were at first, by which the pool is still known when rows have been erased.
+    #: Hash of the original contents, which identifies the pool even after rows have been erased.
     marked: str | None = None
 
     def layout(self, name: str) -> tuple[str, tuple[int, ...]] | None:
-        """Type and width of an array's rows; None for a file that is no array."""
+        """Type and width of an array's rows; None for a file that is not an array."""
         if name == VECTORS:
             return ("<f4", (self.dimensions,)) if self.kind == "dense" else ("|u1", (-(-self.dimensions // 64) * 8,))
         if name.startswith(f"{STATISTICS}/"):
@@ -63,24 +63,24 @@ class FolderState:
         return (arrays[name], ()) if name in arrays else None
 
     def start(self, name: str) -> int:
-        """Bytes before the first that counts."""
+        """Bytes of the header, which are not hashed."""
         return HEADER if self.layout(name) else 0
 
     def header(self, name: str) -> bytes:
-        """What an array's file begins with; nothing for others."""
+        """The header of an array's file; empty for other files."""
         layout = self.layout(name)
         if layout is None:
             return b""
         return array_header(layout[0], self.shape(name))
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of an array, from what its file holds."""
+        """The shape of an array, from the size of its file."""
         layout = self.layout(name)
         assert layout is not None
         return (self.files[name].size // row_bytes(layout), *layout[1])
 
     def encoded(self) -> bytes:
-        """As it is written."""
+        """The record as written to ``pool.json``."""
         said_of = asdict(self)
         return json.dumps({**said_of, "check": _check(said_of)}).encode()
 
@@ -100,7 +100,7 @@ def read_state(folder: Path) -> FolderState:
             )
         check = written.pop("check")
         if check != _check(written):
-            raise ValueError("its check differs")
+            raise ValueError("its hash differs")
         check_stored(written)
         files = {name: Part(**part) for name, part in written.pop("files").items()}
         return FolderState(**written, files=files)
@@ -115,7 +115,7 @@ def checked_about(about: Mapping[str, Any]) -> dict[str, Any]:
     try:
         kept: dict[str, Any] = json.loads(json.dumps(dict(about), ensure_ascii=False))
     except (TypeError, ValueError) as wrong:
-        raise InputError(f"about: JSON cannot hold it ({wrong})") from wrong
+        raise InputError(f"about: cannot be written as JSON ({wrong})") from wrong
     return kept
 
 

@@ -107,7 +107,7 @@ def put_statistic(place: Path, state: FolderState, name: str, statistic: Statist
 
 def _put(place: Path, state: FolderState, name: str, chunks: Iterator[bytes]) -> None:
     state.files[name] = add_to(place / name, state.start(name), Part(), chunks)
-    # After the rest, as it says how many rows came.
+    # Last, as it records the number of rows.
     if state.layout(name):
         write_header(place / name, state.header(name))
 
@@ -130,14 +130,14 @@ def _vector_chunks(pool: Pool, state: FolderState, compact: bool) -> dict[str, I
 
 
 def vector_bytes(vectors: Vectors) -> Iterator[bytes]:
-    """Dense rows as little-endian float32, or words as their bytes lie."""
+    """Dense rows as little-endian float32, or packed words as they are in memory."""
     if isinstance(vectors, np.ndarray) and vectors.dtype == np.uint64:
         return pieces(vectors, None)
     return pieces(dense_vectors(vectors), "<f4")
 
 
 def _record_chunks(pool: Pool, ends: npt.NDArray[np.int64], digest: hashlib.blake2b) -> Iterator[bytes]:
-    """The contents row by row; where each ends is noted on the way, and all of it is hashed."""
+    """The contents of all rows, while their end offsets and hash are computed."""
     for block in blocks(len(pool), 1 << 10):
         rows = range(block.start, block.stop)
         gone = pool.withdrawn[block].tolist()
@@ -152,7 +152,7 @@ def _record_chunks(pool: Pool, ends: npt.NDArray[np.int64], digest: hashlib.blak
 
 
 def pieces(array: npt.NDArray[Any], dtype: str | None, keep: npt.NDArray[np.bool_] | None = None) -> Iterator[bytes]:
-    """An array's bytes, a block at a time; of some entries alone, where it is said which."""
+    """An array's bytes, a block at a time; with ``keep``, only those entries."""
     row_bytes = array.dtype.itemsize * math.prod(array.shape[1:])
     for block in blocks(len(array), row_bytes):
         part = array[block] if keep is None else array[block][keep[block]]
