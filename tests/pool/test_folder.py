@@ -201,7 +201,7 @@ def test_numbers_become_ids_with_the_first_rows_that_have_any(place: Path) -> No
         folder.append([[4.0]], ids=["y"], contents={"text": ["a"]})
     with pytest.raises(InputError, match="nan is not a finite"):
         folder.append([[np.nan]], ids=["y"])
-    with pytest.raises(InputError, match="no encoded rows"):
+    with pytest.raises(InputError, match="not encoded by"):
         folder.append(np.ones((1, 2), np.float32), ids=["y"], encoded=True)
     assert folder.rows == 4
     folder.verify()
@@ -263,7 +263,7 @@ def test_what_goes_with_the_pool(place: Path) -> None:
             PoolFolder.create(place.parent / "two", make("dense"), embedding_files={name: b""})
     with pytest.raises(InputError, match="JSON"):
         PoolFolder.create(place.parent / "two", make("dense"), about={"x": object()})
-    with pytest.raises(InputError, match="row 0: a content cannot be stored"):
+    with pytest.raises(InputError, match="row 0: its contents cannot be stored"):
         PoolFolder.create(place.parent / "two", Pool([[1.0]], contents={"x": [b"bytes"]}))
     assert sorted(path.name for path in place.parent.iterdir()) == ["c", "copy", "one"]
 

@@ -1,4 +1,4 @@
-"""The backend for pools of bits: shares of common bits, counted word by word."""
+"""The backend for pools of bits, which counts common bits word by word."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _BLOCK_ROWS = 8192
 
 
 class BitFrontier(ScanFrontier):
-    """The exact frontier for pools of bits, by Jaccard distance: one less the share of common bits.
+    """The exact frontier for pools of bits, by Jaccard distance: one minus the fraction of common bits.
 
-    A row whose number of bits alone puts it farther from a positive than it is from another is passed
-    over. Two rows with no bits at all are at distance 0.
+    A row is skipped if its number of bits alone shows that another positive is nearer. Two rows with no bits set
+    are at distance 0.
 
     Parameters
     ----------
     pool : Pool
-        One of bits; rows that were withdrawn are closed from the start.
+        A pool of bits; withdrawn rows are closed from the start.
 
     Examples
     --------

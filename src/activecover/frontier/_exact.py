@@ -1,4 +1,4 @@
-"""The reference backend: a distance per row, kept up to date by filtered products."""
+"""The reference backend: one distance per row, updated by filtered products."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from activecover.frontier._scan import ArrayPositives, Positives, ScanFrontier, 
 from activecover.parallel import for_each
 from activecover.pool import Pool, blocks, dense_vectors, longer
 
-#: Products of one block; smaller blocks cost more calls than a faster cache saves.
+#: Size of one block of products; with smaller blocks, extra calls cost more than the faster cache saves.
 PRODUCT_BYTES = 1 << 23
 _BLOCK_ROWS = 4096
-#: With few positives a block is done so quickly that handing it to a thread would take as long.
+#: With few positives a block takes no longer than handing it to a thread.
 _LONG_BLOCK_ROWS = 1 << 15
 _SQUARE_BYTES = 1 << 20
-#: With up to so many positives, rows that lie up to so many times apart are not copied together.
+#: With at most ``_FEW`` positives, rows spread over at most ``_LOOSE`` times their number are not copied.
 _FEW = 16
 _LOOSE = 4
 
 
 class _Scratch(threading.local):
-    """Arrays to work in, each thread's own: fresh memory for every block would cost as much as the product."""
+    """Scratch arrays of each thread: allocating them for every block would cost as much as the product."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, npt.NDArray[np.float32]] = {}
 
     def array(self, name: str, rows: int, columns: int) -> npt.NDArray[np.float32]:
-        """An array of a shape, with anything in it."""
+        """An uninitialised array of the given shape."""
         size = rows * columns
         if name not in self._buffers or self._buffers[name].size < size:
             self._buffers[name] = np.empty(size, np.float32)
@@ -39,15 +39,15 @@ class _Scratch(threading.local):
 
 
 class ExactFrontier(ScanFrontier):
-    """Distance to the nearest positive of every open row, and which positive that is.
+    """Keeps the distance of every open row to its nearest positive, and which positive that is.
 
-    A new positive is compared with all open rows by blocked float32 matrix products; their error is
-    bounded, and only pairs that can matter are settled by the exact kernel. Retired rows are left out.
+    A new positive is compared with all open rows by blocked float32 matrix products. Their error is bounded, and
+    only pairs that can matter go to the exact kernel. Retired rows are skipped.
 
     Parameters
     ----------
     pool : Pool
-        The rows; those that were withdrawn are closed from the start.
+        The rows; withdrawn ones are closed from the start.
 
     Examples
     --------
@@ -110,10 +110,10 @@ class ExactFrontier(ScanFrontier):
         return self._squares[rows]
 
     def _gather(self, rows: Rows, *, spare: bool) -> tuple[npt.NDArray[np.float32], Rows]:
-        """The vectors of ascending rows, and which of those that come back are theirs.
+        """Vectors that include those of some ascending rows, and the positions of the rows among them.
 
-        A view where they lie side by side. Else a copy, or, to ``spare`` it (with few positives it takes
-        longer than the products), a view of all rows from the first to the last.
+        A view if the rows are contiguous, otherwise a copy. With ``spare`` the copy is avoided by a view of all rows
+        from the first to the last, since with few positives the copy takes longer than the products.
         """
         stored, span = dense_vectors(self._pool.vectors), int(rows[-1] - rows[0]) + 1
         if span == len(rows) or (spare and span <= _LOOSE * len(rows)):

@@ -1,4 +1,4 @@
-"""The approximate backend: a step looks only at the neighbours that a FAISS index names."""
+"""The approximate backend: each step examines only neighbours found by a FAISS index."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from activecover.frontier._scan import ArrayPositives
 from activecover.frontier.distance import summation_plan
 from activecover.pool import Pool, Vectors, dense_vectors
 
-#: Neighbours that are searched for when a positive is new; twice as many whenever they are used up.
+#: Neighbours searched for when a positive is added; doubled whenever they are used up.
 FIRST_NEIGHBOURS = 32
 REACH = 1024
 _PER_LIST = ("start", "length", "stages", "ends", "far", "through", "keys")
 
 
 class FaissFrontier(Frontier):
-    """Rows near positives by an approximate index; the distances shown are exact.
+    """Rows near positives, found by an approximate index; the distances returned are exact.
 
-    Every positive has a list of its neighbours in the index, with distances by the shared kernel, and
-    one heap over all lists names the nearest open row. A list that is used up is searched anew for twice
-    as many, once nothing nearer is left elsewhere. So a step costs a search or two, whatever the size of
-    the pool. When all lists are through, what is left is scanned exactly: every open row is reached.
+    Every positive has a list of its neighbours in the index, with distances from the shared kernel, and one heap
+    over all lists yields the nearest open row. When a list is used up and nothing nearer is left elsewhere, twice as
+    many neighbours are searched for. A step thus costs one or two searches, whatever the size of the pool. When all
+    lists are exhausted, the remaining rows are scanned exactly, so every open row is reached.
 
-    Approximate is only which neighbours the index names, and that a positive is asked for ``reach``
-    neighbours at the most. What comes back depends on the positives and the open rows alone, not on how
-    they came about: searches are only remembered.
+    Only two things are approximate: which neighbours the index finds, and that at most ``reach`` neighbours of a
+    positive are examined. The result depends only on the sets of positives and open rows, not on the order of calls;
+    searches are cached.
 
     Parameters
     ----------
     pool : Pool
-        The rows; those that were withdrawn are left out.
+        The rows; withdrawn ones are left out.
     structure : {"hnsw", "ivf"}
-        A graph (slow to build, quick to search) or cells (the other way round).
+        A graph (slow to build, fast to search) or cells (fast to build, slower to search).
     index : faiss.Index or path, optional
-        An index of yours with one vector per row whose ids are the row numbers. Rows that are added to
-        the pool are added to it too; a row that is erased is never proposed, but stays in your index.
+        An existing index with one vector per row, whose ids are the row numbers. Rows added to the pool are added to
+        it too. An erased row is never proposed, but it stays in your index.
     reach : int
-        Neighbours of a positive to look at, at the most.
+        Most neighbours of a positive to examine.
     deterministic : bool
-        Build on one thread. FAISS promises the same index again only so.
+        Build on one thread; only then does FAISS always build the same index.
 
     Notes
     -----
-    An index that grows with its pool is not the one that is built on the grown pool at once: it may
-    name other neighbours. After rows are added, restored or erased all positives are searched for anew.
+    An index that grows with its pool differs from one built on the grown pool, and may find other neighbours. After
+    rows are added, restored or erased, the neighbours of all positives are searched for again.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class FaissFrontier(Frontier):
         )
         self._reach = reach
         self._open = ~pool.withdrawn
-        #: The same but within a call, where rows that were taken count as closed.
+        #: The same, but rows taken during a call count as closed.
         self._free = self._open.copy()
         self._known = ArrayPositives(dense_vectors(pool.take([])))
         self._rest: _Rest | None = None
@@ -126,7 +126,7 @@ class FaissFrontier(Frontier):
         chosen = chosen[~self._open[chosen] & ~self._pool.withdrawn[chosen]]
         if len(chosen):
             self._open[chosen] = self._free[chosen] = True
-            # Closed rows are left out of the lists, their vectors unread.
+            # Closed rows are left out of the lists, and their vectors are not read.
             self._begin_anew()
 
     @one_at_a_time
@@ -148,7 +148,7 @@ class FaissFrontier(Frontier):
         k = max(0, min(k, len(self._open))) if len(self._known) else 0
         held = np.asarray(without, np.int64)
         rows, squared, keys = np.empty(k, np.int64), np.empty(k), np.empty(k, np.int64)
-        # What is closed for good need not be read again at the next call; the rest is done on a copy.
+        # Rows closed permanently need not be read again by the next call; the rest works on a copy.
         while k and (needy := kernel.first_open(self._heap, self._lists, self._open)) >= 0:
             self._widen(needy)
         heap = _copied(self._heap)
@@ -167,7 +167,7 @@ class FaissFrontier(Frontier):
         return found if count == k else self._and_the_rest(found, k, held)
 
     def _and_the_rest(self, found: Nearest, k: int, held: Rows) -> Nearest:
-        """The lists are through: what is in none of them comes in its exact order."""
+        """All lists are exhausted: return the remaining rows in exact order."""
         if self._rest is None:
             self._rest = _Rest(self._pool)
         self._rest.catch_up(self._known, self._open)
@@ -179,7 +179,7 @@ class FaissFrontier(Frontier):
         )
 
     def _clear(self) -> None:
-        """No lists: room for a few."""
+        """Empty lists, with space for a few."""
         stages = 1 + max(0, math.ceil(math.log2(self._reach / FIRST_NEIGHBOURS)))
         self._lists = kernel.Lists(
             rows=np.empty(1 << 12, np.int32), squared=np.empty(1 << 12), start=np.zeros(8, np.int64),
@@ -195,7 +195,7 @@ class FaissFrontier(Frontier):
         self._search(0)
 
     def _search(self, first: int) -> None:
-        """Give the positives from ``first`` on their lists, in one search."""
+        """Fill the lists of the positives from ``first`` on, in one search."""
         total = len(self._known)
         while len(self._asked) < total:
             self._asked = _doubled(self._asked)
@@ -215,13 +215,13 @@ class FaissFrontier(Frontier):
         kernel.push_all(self._heap, self._lists, first, total)
 
     def _widen(self, one: int) -> None:
-        """Search for twice as many neighbours of a positive."""
+        """Search for twice as many neighbours of one positive."""
         self._asked[one] = min(2 * self._asked[one], self._reach)
         found, far = self._index.search(self._known.vectors[one : one + 1], int(self._asked[one]))
         self._lengthen(one, found[0], far[0])
 
     def _lengthen(self, one: int, found: Rows, far: float) -> None:
-        """Append to a list, as its next stage, what it does not have yet of the rows that were found, by distance."""
+        """Append the newly found rows to a list as its next stage, by distance."""
         lists = self._lists
         before = slice(int(lists.start[one]), int(lists.start[one] + lists.length[one]))
         found = found[(found >= 0) & (found < len(self._open))]
@@ -244,7 +244,7 @@ class FaissFrontier(Frontier):
         self._lists.stages[one] = stage + 1
 
     def _make_room(self, wanted: int, moving: int) -> None:
-        """Close the gaps that moved lists left, or double the room, until a list of ``wanted`` rows fits."""
+        """Compact the lists, or double the space, until a list of ``wanted`` rows fits."""
         lists = self._lists
         if self._end + wanted <= len(lists.rows):
             return
@@ -261,7 +261,7 @@ class FaissFrontier(Frontier):
         self._lists, self._end = lists._replace(rows=rows, squared=squared), end
 
     def _close_erased(self) -> None:
-        """Close rows that were erased since this was last looked at; positives among them are none any more."""
+        """Close rows erased since the last check, and drop positives among them."""
         if self._erasures == self._pool.erasures:
             return
         with self._lock:
@@ -276,7 +276,7 @@ class FaissFrontier(Frontier):
             self._begin_anew()
 
     def _drop(self, gone: Rows) -> None:
-        """Forget positives and their lists; the rows on them are on others' lists, or are scanned in the end."""
+        """Forget positives and their lists; their rows are in other lists, or are scanned at the end."""
         kept = np.flatnonzero(~np.isin(self._known.keys, gone))
         self._known.drop(gone)
         self._rest = None
@@ -288,7 +288,7 @@ class FaissFrontier(Frontier):
 
 
 class _Rest:
-    """The exact frontier, brought up to date only when it is needed."""
+    """An exact frontier that is updated only when needed."""
 
     def __init__(self, pool: Pool) -> None:
         self.frontier = ExactFrontier(pool)
@@ -296,7 +296,7 @@ class _Rest:
         self._open = ~pool.withdrawn
 
     def catch_up(self, known: ArrayPositives, is_open: npt.NDArray[np.bool_]) -> None:
-        """Take in what has changed since the last time; positives have only been added."""
+        """Apply the changes since the last call; positives can only have been added."""
         self.frontier.retire(np.flatnonzero(self._open & ~is_open))
         new = np.array([place for place, key in enumerate(known.keys.tolist()) if key not in self._keys], np.int64)
         self.frontier.add(known.keys[new], known.vectors[new])

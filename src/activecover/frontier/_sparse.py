@@ -1,4 +1,4 @@
-"""The backend for sparse pools: one pass over the stored values for each few positives."""
+"""The backend for sparse pools: one pass over the stored values per group of positives."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class SparsePositives(Positives):
 
     @property
     def ends(self) -> npt.NDArray[np.int64]:
-        """Where each positive's values end, and the next one's begin; the first is 0."""
+        """Offsets at which each positive's values end and the next ones begin; the first is 0."""
         return self._ends[: len(self) + 1]
 
     @property
     def columns(self) -> npt.NDArray[np.int32]:
-        """The columns of all positives, one after the other."""
+        """The columns of all positives, concatenated."""
         return self._columns[: self._ends[len(self)]]
 
     @property
     def values(self) -> npt.NDArray[np.float32]:
-        """The values that belong to the columns."""
+        """The values of those columns."""
         return self._values[: self._ends[len(self)]]
 
     @property
@@ -65,13 +65,13 @@ class SparsePositives(Positives):
     def drop(self, keys: Rows) -> None:
         kept = np.flatnonzero(~np.isin(self.keys, keys))
         kept_keys, vectors = self.keys[kept], self.vectors[kept]
-        # What is dropped must not stay behind in memory: it may have been erased.
+        # Dropped vectors must not stay in memory: they may have been erased.
         self._clear()
         self.add(kept_keys, vectors)
 
 
 def _room(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """The array, or one twice as long (or longer) that begins with it."""
+    """The array, or a copy that is at least twice as long if it is too short."""
     if size <= len(values):
         return values
     return np.concatenate([values, np.zeros(max(size, 2 * len(values)) - len(values), values.dtype)])
@@ -80,14 +80,14 @@ def _room(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
 class SparseFrontier(ScanFrontier):
     """The exact frontier for sparse pools.
 
-    New positives are laid out by column, a few at a time, and every open row is multiplied with them in
-    one pass over its values, in float64. Only pairs that can matter within the products' error are
-    settled by merging the two rows' columns.
+    New positives are stored by column, a few at a time, and every open row is multiplied with them in one pass over
+    its values, in float64. Only pairs that can matter within the products' error are compared exactly, by merging the
+    columns of both rows.
 
     Parameters
     ----------
     pool : Pool
-        A sparse one; rows that were withdrawn are closed from the start.
+        A sparse pool; withdrawn rows are closed from the start.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The backend for few dimensions: a k-d tree in which a step touches only what lies nearby."""
+"""The backend for few dimensions: a k-d tree in which each step touches only nearby rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TreeFrontier(Frontier):
     Parameters
     ----------
     pool : Pool
-        The rows; those that were withdrawn are left out.
+        The rows; withdrawn ones are left out.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class TreeFrontier(Frontier):
         k = max(0, min(k, int(tree.opened[0])))
         found = np.empty(k, np.int64)
         count = kernel.collect(tree, k, left_out, found)
-        # Fewer than asked for within the horizon, and more beyond it: look farther.
+        # Too few rows within the horizon, and more beyond it: widen it.
         while count < k and self._known and kernel.widen(tree, k - count, self._stack, self._bounds, self._sums):
             count = kernel.collect(tree, k, left_out, found)
         rows = found[:count]
@@ -108,10 +108,9 @@ class TreeFrontier(Frontier):
 
     @one_at_a_time
     def follow(self, truth: npt.NDArray[np.bool_], to_find: int, most: int | None = None) -> Rows:
-        """A whole simulated run at once: ask for the nearest row, tell the truth, until all are found.
+        """Simulate a whole run: ask for the nearest row and reveal its label until all positives are found.
 
-        The same rows in the same order as ``nearest(1)``, ``retire`` and ``add`` in a loop, without the
-        way through Python for each of them.
+        The order is that of a loop over ``nearest(1)``, ``retire`` and ``add``, without the cost of Python calls.
         """
         order = np.empty(int(self._tree.opened[0]) if most is None else most, np.int64)
         asked = kernel.follow(
@@ -165,7 +164,7 @@ class TreeFrontier(Frontier):
         kernel.search_all(self._tree, rows, self._stack, self._bounds, self._sums)
 
     def _close_erased(self) -> None:
-        """Close rows that were erased since this was last looked at; positives among them are none any more."""
+        """Close rows erased since the last check, and drop positives among them."""
         if self._erasures == self._pool.erasures:
             return
         self._erasures = self._pool.erasures
@@ -174,7 +173,7 @@ class TreeFrontier(Frontier):
         self._drop(np.array([key for key in self._known if key >= 0 and self._pool.withdrawn[key]], np.int64))
 
     def _drop(self, gone: Rows) -> None:
-        """Forget positives, and find the nearest of the others for the rows that they were nearest to."""
+        """Forget positives, and recompute the rows that were nearest to them."""
         if not len(gone):
             return
         for key in gone.tolist():

@@ -1,4 +1,4 @@
-"""Pools in shards over a Ray cluster: the same order, row for row, from many machines."""
+"""Pools in shards on a Ray cluster, with the same order of rows as on one machine."""
 
 from activecover.frontier.ray._connect import Actor, connect, disconnect, import_ray
 from activecover.frontier.ray._frontier import RayFrontier

@@ -1,4 +1,4 @@
-"""Files in pieces: which rows of which file, read where they lie and nothing beside them."""
+"""Files in pieces: the rows of each file that a shard reads, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from activecover.extras import require
 from activecover.pool import blocks
 from activecover.tables import NpyHeader, ParquetColumns, check_columns, npy_header, reading
 
-#: Bytes per request: large enough for object storage, small beside a shard.
+#: Bytes per request: large enough for object storage, small compared with a shard.
 _REQUEST_BYTES = 1 << 26
 _HEADER_BYTES = 1 << 16
 _HEADERS_AT_ONCE = 16
@@ -30,7 +30,7 @@ _PARQUET = (".parquet", ".pq")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is to be read of every file, and with which options of its storage."""
+    """What to read from every file, and the options of its storage."""
 
     columns: tuple[str, ...] | None = None
     id_col: str | None = None
@@ -39,13 +39,13 @@ class Layout:
     storage: Mapping[str, Any] = field(default_factory=dict)
 
     def special(self) -> list[str]:
-        """The columns of ids and labels."""
+        """The id and label columns."""
         return [name for name in (self.id_col, self.label_col) if name is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file: how many rows it has, and by what to see that it is still the same."""
+    """One file: its number of rows, and a stamp that changes with the file."""
 
     url: str
     rows: int
@@ -67,7 +67,7 @@ class Piece:
 
 @dataclass(slots=True)
 class PieceRows:
-    """What was read: vectors, and ids and contents where there are any."""
+    """Rows that were read: vectors, and ids and contents if there are any."""
 
     vectors: npt.NDArray[Any]
     ids: list[str] | None
@@ -75,12 +75,12 @@ class PieceRows:
 
 
 def find_files(given: str | Path | Sequence[str | Path], layout: Layout) -> list[DataFile]:
-    """The files meant by some names (of which some may be patterns), with their numbers of rows.
+    """The files given by names or patterns, with their numbers of rows.
 
     Only headers are read.
     """
     names = [given] if isinstance(given, str | Path) else list(given)
-    # Shards run in folders of their own: a path must mean the same everywhere.
+    # Shards run in other working directories: a path must mean the same everywhere.
     whole = [str(name) if "://" in str(name) else str(Path(name).expanduser().absolute()) for name in names]
     urls = [url for name in whole for url in _expand(name, layout)]
     if not urls:
@@ -95,7 +95,7 @@ def find_files(given: str | Path | Sequence[str | Path], layout: Layout) -> list
 
 
 def cut(files: Sequence[DataFile], shards: int) -> list[list[Piece]]:
-    """Split all rows into shards of equal size, to a row.
+    """Split all rows into shards whose sizes differ by at most one.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def cut(files: Sequence[DataFile], shards: int) -> list[list[Piece]]:
 
 
 def read_pieces(pieces: Sequence[Piece], layout: Layout) -> PieceRows:
-    """The rows of a shard; a single local ``.npy`` is mapped instead of read."""
+    """Read the rows of a shard; a single local ``.npy`` is mapped instead."""
     tables = [_read(piece, layout) for piece in pieces]
     widths = {table.vectors.shape[1] for table in tables}
     if len(widths) > 1:
@@ -134,7 +134,7 @@ def _read(piece: Piece, layout: Layout) -> PieceRows:
     with reading(piece.url):
         files, path = _open_storage(piece.url, layout)
         if _stamp(files.info(path)) != piece.stamp:
-            raise InputError(f"{piece.url}: the file has changed since the pool was opened; open the pool anew")
+            raise InputError(f"{piece.url}: the file has changed since the pool was opened; open the pool again")
         if _is_npy(piece.url):
             return PieceRows(_read_npy(files, path, piece), None, {})
         return _read_parquet(files, path, piece, layout)
@@ -144,7 +144,7 @@ def _read(piece: Piece, layout: Layout) -> PieceRows:
 
 
 class FileSystem(Protocol):
-    """What is used of a file system of fsspec."""
+    """The part of an fsspec file system used here."""
 
     @property
     def protocol(self) -> str | tuple[str, ...]:
@@ -170,7 +170,7 @@ def _fsspec() -> ModuleType:
 
 
 def _open_storage(url: str, layout: Layout) -> tuple[FileSystem, str]:
-    """The file system of an address, and the path in it."""
+    """The file system of an address, and the path within it."""
     opened: tuple[FileSystem, str] = _fsspec().core.url_to_fs(url, **layout.storage)
     return opened
 
@@ -187,7 +187,7 @@ def _expand(name: str, layout: Layout) -> list[str]:
 
 
 def _stamp(info: Mapping[str, Any]) -> str:
-    """Size and whatever the storage says of a file's version."""
+    """Size, and whatever identifies the version of a file in its storage."""
     marks = [str(info[name]) for name in ("ETag", "etag", "LastModified", "last_modified", "mtime") if name in info]
     return " ".join([str(info.get("size")), *marks[:1]])
 
@@ -216,7 +216,7 @@ def _npy_header(files: FileSystem, path: str, url: str) -> NpyHeader:
         raise InputError(f"{url}: {len(shape)} dimension(s); give a table of rows and columns")
     if header.by_columns and min(shape) > 1:
         raise InputError(
-            f"{url}: saved column by column; save numpy.ascontiguousarray of it, so that rows lie together"
+            f"{url}: stored in column order; save numpy.ascontiguousarray of it, so that rows are contiguous"
         )
     return header
 
@@ -224,7 +224,7 @@ def _npy_header(files: FileSystem, path: str, url: str) -> NpyHeader:
 def _read_npy(files: FileSystem, path: str, piece: Piece) -> npt.NDArray[Any]:
     header = _npy_header(files, path, piece.url)
     if piece.stop > header.shape[0]:
-        raise InputError(f"{piece.url}: {header.shape[0]} rows where {piece.stop} are expected; open the pool anew")
+        raise InputError(f"{piece.url}: {header.shape[0]} rows where {piece.stop} are expected; open the pool again")
     shape = (len(piece), header.shape[1])
     row_bytes = header.shape[1] * header.dtype.itemsize
     first_byte = header.offset + piece.start * row_bytes
@@ -245,7 +245,7 @@ def _read_npy(files: FileSystem, path: str, piece: Piece) -> npt.NDArray[Any]:
 
 
 def _parquet(files: FileSystem, path: str, url: str, layout: Layout) -> ParquetColumns:
-    """The columns of a file, checked for those that are wanted."""
+    """The columns of a file, after checking that the wanted ones exist."""
 
     @contextmanager
     def opened() -> Iterator[Any]:
@@ -259,10 +259,10 @@ def _parquet(files: FileSystem, path: str, url: str, layout: Layout) -> ParquetC
 
 
 def _read_parquet(files: FileSystem, path: str, piece: Piece, layout: Layout) -> PieceRows:
-    """Only the row groups that hold the piece's rows, only the columns asked for."""
+    """Read only the row groups with the piece's rows, and only the columns needed."""
     columns = _parquet(files, path, piece.url, layout)
     if columns.rows < piece.stop:
-        raise InputError(f"{piece.url}: {columns.rows} rows where {piece.stop} are expected; open the pool anew")
+        raise InputError(f"{piece.url}: {columns.rows} rows where {piece.stop} are expected; open the pool again")
     skip = {*layout.special(), *layout.content_cols}
     numeric = [name for name in columns if columns.is_number(name) or columns.is_list(name)]
     chosen = layout.columns if layout.columns is not None else [name for name in numeric if name not in skip]
@@ -277,7 +277,7 @@ def _read_parquet(files: FileSystem, path: str, piece: Piece, layout: Layout) ->
 
 @contextmanager
 def rows_counted_from(first: int) -> Iterator[None]:
-    """Messages that name a row of a part name the row of the whole instead."""
+    """Shift row numbers in messages from rows of a part to rows of the whole."""
     import re
 
     try:
