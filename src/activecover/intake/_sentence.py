@@ -1,4 +1,4 @@
-"""Text as vectors by a sentence-transformers model of the user's choice."""
+"""Text as vectors, by a given sentence-transformers model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BATCH = 64
 
 
 class SentenceModel(Protocol):
-    """What is used of a ``sentence_transformers.SentenceTransformer``."""
+    """The part of ``sentence_transformers.SentenceTransformer`` used here."""
 
     def encode(
         self, texts: list[str], *, normalize_embeddings: bool, show_progress_bar: bool
@@ -29,15 +29,15 @@ class SentenceModel(Protocol):
 
 
 class SentenceEmbedding(Embedding):
-    """What a sentence-transformers model makes of each row's text, for the cosine metric.
+    """The output of a sentence-transformers model for each row's text, for the cosine metric.
 
-    The model is named, not stored: added rows need it too. A name that is no folder is fetched by
-    sentence-transformers from where it gets its models.
+    Only the name of the model is stored, so the model is needed again for added rows. If the name is not a folder,
+    sentence-transformers downloads the model.
 
     Parameters
     ----------
     columns : sequence of str, optional
-        Columns, or patterns; as for text by default.
+        Columns, or patterns; by default as for ``text``.
     model : str
         Name or folder of the model.
     seed : int
@@ -57,7 +57,7 @@ class SentenceEmbedding(Embedding):
         return self.model
 
     def parameters(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """The arguments of the constructor."""
         return {**super().parameters(), "model": self.model}
 
     def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
@@ -69,7 +69,7 @@ class SentenceEmbedding(Embedding):
             part = encoder.encode(texts[start : start + _BATCH], normalize_embeddings=True, show_progress_bar=False)
             if part.shape[1] != self.dimensions_:
                 raise InputError(
-                    f"model {self.model!r} gives {part.shape[1]} dimensions, and gave {self.dimensions_} at first"
+                    f"model {self.model!r} gives {part.shape[1]} dimensions, but gave {self.dimensions_} at first"
                 )
             vectors[start : start + _BATCH] = part
         return vectors
@@ -88,7 +88,7 @@ class SentenceEmbedding(Embedding):
             try:
                 self._model = package.SentenceTransformer(self.model)
             except Exception as wrong:
-                # Hubs, files and devices fail in ways of their own.
+                # Hubs, files and devices raise their own exceptions.
                 reason = str(wrong).partition("\n")[0]
                 raise InputError(f"model {self.model!r} cannot be loaded ({reason})") from wrong
         model: SentenceModel = self._model
