@@ -63,7 +63,6 @@ TO_DO = {
     "docs/scale.md",
     "docs/security.md",
     "docs/serve.md",
-    "lab",
     "learners",
     "store",
     "web",

@@ -145,7 +145,7 @@ def test_an_empty_file_and_other_hashes(server: Server, tmp_path: Path, hashed: 
 def test_a_cut_download_goes_on_where_it_was(server: Server, tmp_path: Path) -> None:
     download = server.download("one.bin", BODY)
     server.cut_after = 300_000
-    refused(download, tmp_path, "cut short after 300,000 of 700,000 bytes; the same command goes on from here")
+    refused(download, tmp_path, "cut short after 300,000 of 700,000 bytes; run the same command to resume")
     assert names(tmp_path) == ["one.bin.part"]
     refused(download, tmp_path, "cut short after 600,000 of 700,000 bytes")
     assert (tmp_path / "one.bin.part").read_bytes() == BODY[:600_000]
@@ -162,7 +162,7 @@ def test_a_cut_download_goes_on_where_it_was(server: Server, tmp_path: Path) -> 
 def test_a_cut_among_chunks_goes_on_too(server: Server, tmp_path: Path) -> None:
     download = server.download("one.bin", BODY)
     server.chunked, server.cut_after = True, 600_000
-    refused(download, tmp_path, "cannot be reached .*the same command goes on from here")
+    refused(download, tmp_path, "cannot be reached .*run the same command to resume")
     kept = (tmp_path / "one.bin.part").stat().st_size
     assert 0 < kept <= 600_000
     server.cut_after, server.sent = None, 0
@@ -192,7 +192,7 @@ def test_a_part_that_is_complete(server: Server, tmp_path: Path) -> None:
 def test_a_part_of_something_else(server: Server, tmp_path: Path, part: bytes) -> None:
     download = server.download("one.bin", BODY)
     (tmp_path / "one.bin.part").write_bytes(part)
-    refused(download, tmp_path, "another hash .* than published; nothing was kept")
+    refused(download, tmp_path, "its hash .* differs from the published one; nothing was kept")
     assert names(tmp_path) == []
     fetch_files([download], tmp_path)
     assert (tmp_path / "one.bin").read_bytes() == BODY
@@ -230,7 +230,7 @@ def test_without_a_length(server: Server, tmp_path: Path, length: str) -> None:
 
 def test_without_a_length_a_cut_is_seen_by_the_hash(server: Server, tmp_path: Path) -> None:
     server.lengths, server.cut_after = False, 300_000
-    refused(server.download("one.bin", BODY), tmp_path, "another hash")
+    refused(server.download("one.bin", BODY), tmp_path, "its hash")
     assert names(tmp_path) == []
 
 
@@ -375,7 +375,7 @@ def test_a_folder_without_the_right_to_write(server: Server) -> None:
         _, said = running.communicate(timeout=60)
         assert running.returncode == 2
         assert said == (
-            f"{folder / 'one.bin.part'}: cannot be written (Permission denied); the same command goes on from here\n"
+            f"{folder / 'one.bin.part'}: cannot be written (Permission denied); run the same command to resume\n"
         )
         assert names(folder) == []
 
@@ -386,7 +386,7 @@ def test_a_full_disk_keeps_what_there_was_room_for(server: Server, tmp_path: Pat
     _, said = running.communicate(timeout=60)
     assert running.returncode == 2
     assert said.count("\n") == 1
-    assert "cannot be written (File too large); the same command goes on from here" in said
+    assert "cannot be written (File too large); run the same command to resume" in said
     assert names(tmp_path) == ["one.bin.part"]
     kept = (tmp_path / "one.bin.part").read_bytes()
     assert kept == BODY[: len(kept)]
@@ -494,7 +494,7 @@ def test_the_list_of_files_put_there_by_hand(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_faces_are_fetched_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError, match="cannot be downloaded by program"):
+    with pytest.raises(InputError, match="cannot be downloaded automatically"):
         fetch("celeba", tmp_path)
     assert main(["data", "fetch", "celeba", "--data-dir", str(tmp_path)]) == 2
     out, err = capsys.readouterr()

@@ -358,7 +358,7 @@ def test_a_file_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str], k
     name = put(tmp_path, kind)
     (tmp_path / name / file).unlink()
     said = refused(name, tmp_path, file, capsys)
-    assert "not there" in said
+    assert "missing" in said
     # An archive is fetched as a whole: what is left of it has to go first.
     assert ("delete" in said) == (name == "cifar10")
 
@@ -417,13 +417,13 @@ def test_swapped_files(
         ("mnist", "train-labels-idx1-ubyte.gz", idx_of(5), "not one label"),
         ("mnist", "train-images-idx3-ubyte.gz", idx_of(noise(3, 14, 56)), "28 x 28"),
         ("mnist", "train-images-idx3-ubyte.gz", idx_of(noise(3, 28, 28, 1)), "28 x 28"),
-        ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x08\x03" + b"\xff" * 12, mtime=0), "do not fit"),
+        ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x08\x03" + b"\xff" * 12, mtime=0), "do not match"),
         # 2 ** 64 bytes, which are 0 for who counts in 64 bits.
-        ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x08\x04" + b"\0\1\0\0" * 4, mtime=0), "do not fit"),
+        ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x08\x04" + b"\0\1\0\0" * 4, mtime=0), "do not match"),
         ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x08\xff" + b"\0\0\0\1" * 9, mtime=0), "unpack_from"),
         ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x0d\x01\0\0\0\0", mtime=0), "not an idx file of bytes"),
         ("cifar10", "cifar-10-batches-bin/data_batch_3.bin", b"\x0a" + bytes(3072), "beyond 9"),
-        ("cifar10", "cifar-10-batches-bin/data_batch_3.bin", bytes(3072), "no whole number"),
+        ("cifar10", "cifar-10-batches-bin/data_batch_3.bin", bytes(3072), "not a whole number"),
         ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 2)), "has no images X and labels y"),
         ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 2), y=[[1], [2], [3]]), r"\(32, 32, 3, 2\) for 3"),
         ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 2), y=[[1], [11]]), "not from 1 to 10"),
@@ -504,7 +504,7 @@ def test_a_batch_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     mark = tmp_path / "mark"
     file = "cifar-10-batches-py/data_batch_2"
     put(tmp_path, "cifar10 in Python", **{file: make(str(mark))})
-    assert "has no place in a batch of images" in refused("cifar10", tmp_path, file, capsys)
+    assert "does not belong in a batch of images" in refused("cifar10", tmp_path, file, capsys)
     assert not mark.exists()
 
 

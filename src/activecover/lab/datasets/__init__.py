@@ -1,4 +1,4 @@
-"""The benchmark data sets: what they are, where they come from, and how their files are read."""
+"""The benchmark data sets: their contents, sources and file formats."""
 
 from activecover.lab.datasets import _catalogue as _catalogue
 from activecover.lab.datasets._base import (

@@ -1,4 +1,4 @@
-"""CIFAR-10: the binary batches, or the Python ones, read without running what is in them."""
+"""CIFAR-10: the binary batches, or the Python ones, read without executing their contents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RECORD = 1 + 3 * 32 * 32
 
 
 def read_cifar10(folder: Path, watch: Watcher | None = None) -> Dataset:
-    """Read ``cifar-10-batches-bin`` (or ``cifar-10-batches-py``) of a folder."""
+    """Read ``cifar-10-batches-bin`` (or ``cifar-10-batches-py``) in a folder."""
     python, binary = folder / "cifar-10-batches-py", folder / "cifar-10-batches-bin"
     if python.is_dir() and not binary.is_dir():
         parts = [_read_python(need(python / name, "cifar10", whole=python)) for name in BATCHES]
@@ -36,7 +36,7 @@ def _read_binary(path: Path) -> Part:
     with readable(path, "cifar10", whole=path.parent):
         data = np.fromfile(path, np.uint8)
         if not len(data) or len(data) % _RECORD:
-            raise ValueError(f"{len(data):,} bytes are no whole number of images")
+            raise ValueError(f"{len(data):,} bytes are not a whole number of images")
         records = data.reshape(-1, _RECORD)
         if records[:, 0].max() > 9:
             raise ValueError("a label is beyond 9")
@@ -55,7 +55,7 @@ def _read_python(path: Path) -> Part:
 
 
 class _Array:
-    """Stands in for NumPy's array while unpickling: takes the bytes, and has none of its other ways."""
+    """Stands in for NumPy's array while unpickling: accepts the bytes, and does nothing else."""
 
     pixels: npt.NDArray[np.uint8]
 
@@ -86,9 +86,9 @@ def _as_bytes(text: str, _: str) -> bytes:
 StandIn = type[_Array] | type[_Kind] | Callable[[str, str], bytes]
 
 
-# The C unpickler fills memory up to whatever place in its memo a damaged file names; this one keeps a dict.
+# The C unpickler allocates memory up to any memo index in a damaged file; the Python one uses a dict.
 class _ArraysOnly(pickle._Unpickler):
-    """Unpickles arrays of bytes and plain values; anything that could run code is refused."""
+    """Unpickles byte arrays and plain values; anything that could run code is refused."""
 
     _STAND_INS: ClassVar[Mapping[tuple[str, str], StandIn]] = {
         ("numpy.core.multiarray", "_reconstruct"): _Array,
@@ -101,4 +101,4 @@ class _ArraysOnly(pickle._Unpickler):
     def find_class(self, module: str, name: str) -> StandIn:
         if (module, name) in self._STAND_INS:
             return self._STAND_INS[module, name]
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in a batch of images")
+        raise pickle.UnpicklingError(f"{module}.{name} does not belong in a batch of images")

@@ -18,7 +18,7 @@ SIDE = 28
 
 
 def read_idx(path: Path, name: str) -> npt.NDArray[np.uint8]:
-    """Read one idx file of unsigned bytes, of the data set of that name."""
+    """Read one idx file of unsigned bytes; errors name the data set."""
     with readable(path, name):
         data = gzip.decompress(path.read_bytes())
         if data[:3] != b"\x00\x00\x08":
@@ -26,7 +26,7 @@ def read_idx(path: Path, name: str) -> npt.NDArray[np.uint8]:
         axes = data[3]
         shape = struct.unpack_from(f">{axes}I", data, 4)
         if len(data) != 4 + 4 * axes + math.prod(shape):
-            raise damaged(path, f"{len(data):,} bytes do not fit its shape {shape}", name)
+            raise damaged(path, f"{len(data):,} bytes do not match its shape {shape}", name)
         return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 

@@ -1,4 +1,4 @@
-"""The paper's experiments: the grid of cells, its tables and its figure, next to the published figures."""
+"""The grid of the paper's experiments, and its tables and figure next to the published results."""
 
 from activecover.lab.grid._cells import Cell, Result
 from activecover.lab.grid._compute import Plan

@@ -23,9 +23,9 @@ SAMPLE = 100
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run's common ground: every method starts from the same sample and vectors.
+    """The sample and vectors of one run, shared by all methods.
 
-    All labels of a data set share it too, unless its items have attributes instead of classes.
+    All labels of a data set share them too, unless its items have attributes instead of classes.
     """
 
     dataset: Dataset
@@ -37,7 +37,7 @@ class Trial:
 
 
 def trial_key(dataset: Dataset, experiment: Experiment, label: str, run: int, seed: int) -> str:
-    """What the vectors of a trial depend on, as a name for a cache."""
+    """A cache key for everything that the vectors of a trial depend on."""
     sample = _sample(dataset, label, seed + run)
     network = {
         "network": experiment.network,
@@ -60,7 +60,7 @@ def prepare_trial(
     experiment: Experiment | None = None,
     cache: Path | None = None,
 ) -> Trial:
-    """Draw the sample of a run and make the vectors from it (or take them from a cache folder)."""
+    """Draw the sample of a run, and compute the vectors from it or load them from a cache folder."""
     experiment = experiment or DATASETS.build(dataset.name).experiment
     sample = _sample(dataset, label, seed + run)
 

@@ -1,4 +1,4 @@
-"""Computing cells on a Ray cluster: the driver claims and keeps them, workers anywhere compute."""
+"""Computing cells on a Ray cluster: the driver claims and stores cells, and workers compute them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from activecover.lab.grid._grid import Grid
 from activecover.parallel import one_blas_thread
 
 _POLL_SECONDS = 0.5
-#: How often a cell is begun whose worker is lost each time.
+#: Attempts at a cell whose worker is lost each time.
 _ATTEMPTS = 3
 
 
 class Worker:
-    """One process somewhere: what it computes goes back to the driver, which has the grid."""
+    """One worker process; its results go back to the driver, which holds the grid."""
 
     def __init__(self, plan: Plan, out: Path) -> None:
         one_thread()
-        # On a node that does not see the folder, embeddings are not shared with other workers.
+        # On a node without access to the folder, embeddings are not shared between workers.
         self._runner = CellRunner(plan, out / "embeddings" if out.is_dir() else None)
 
     def compute(self, cell: Cell) -> Result:
@@ -37,11 +37,11 @@ class Worker:
         self._runner.drop(cell, through)
 
     def finish_writing(self) -> None:
-        """Nothing: who has an answer to this knows that all before it is done."""
+        """Do nothing; the answer shows that all earlier calls are done."""
 
 
 class _Staff:
-    """The workers, and what each of them is at."""
+    """The workers, and the current cell of each."""
 
     def __init__(self, plan: Plan, out: Path, jobs: int) -> None:
         self._ray = import_ray()
@@ -66,7 +66,7 @@ class _Staff:
         self._busy[worker.compute.remote(cell)] = (worker, cell)
 
     def results(self) -> Iterator[Result]:
-        """Results that have come in since; a cell whose worker is lost is begun again by another."""
+        """New results; a cell whose worker was lost is started again by another."""
         errors = self._ray.exceptions
         ready, _ = self._ray.wait(list(self._busy), timeout=_POLL_SECONDS)
         for reference in ready:
@@ -82,7 +82,7 @@ class _Staff:
                     reason = str(lost).strip().partition("\n")[0]
                     raise ActiveCoverError(
                         f"the worker was lost {_ATTEMPTS} times with {cell.dataset} {cell.label} {cell.method} "
-                        f"({reason}); run it again to go on"
+                        f"({reason}); run the command again to resume"
                     ) from None
                 self.give(cell)
                 continue
@@ -90,17 +90,17 @@ class _Staff:
             yield result
 
     def drop(self, cell: Cell, through: tuple[bool, bool]) -> None:
-        """Have an embedding dropped by someone who is free; nobody waits for it."""
+        """Let an idle worker drop an embedding, without waiting for it."""
         if any(through) and self._idle:
             self._idle[-1].drop.remote(cell, through)
 
     def dismiss(self) -> None:
-        """End all workers, whatever they are at."""
+        """End all workers, even busy ones."""
         for worker in [*self._idle, *(worker for worker, _ in self._busy.values())]:
             self._ray.kill(worker)
 
     def finish_writing(self) -> None:
-        """Wait until the workers are through with what they were told last."""
+        """Wait until the workers have finished their last calls."""
         self._ray.wait(
             [worker.finish_writing.remote() for worker in self._idle], num_returns=len(self._idle), timeout=10
         )
@@ -119,14 +119,14 @@ def compute_on_ray(
     address: str | None,
     progress: Callable[[], None],
 ) -> None:
-    """Compute what is missing of a plan; results are kept here, one by one, as they come in."""
+    """Compute the missing cells of a plan; results are stored here as they arrive."""
     started = connect(address, cpus=jobs)
     staff = None
     try:
         staff = _Staff(plan, grid.folder, jobs)
         _go_through(plan, grid, staff, deadline, progress)
     finally:
-        # An interruption loses the cells under way and nothing else.
+        # An interruption loses only the cells in progress.
         if staff is not None:
             staff.dismiss()
         if started:
@@ -144,7 +144,7 @@ def _go_through(plan: Plan, grid: Grid, staff: _Staff, deadline: float | None, p
     while True:
         while more and staff.free:
             cell = next(left, None)
-            # Going on with quicker cells would favour their methods.
+            # Continuing with faster cells would favour their methods.
             more = cell is not None and fits(seconds[cell.dataset, cell.method], deadline)
             if more and cell is not None and grid.claim(cell):
                 staff.give(cell)

@@ -1,4 +1,4 @@
-"""The paper's convolutional networks, in PyTorch: deterministic under a seed, on a GPU where there is one."""
+"""The paper's convolutional networks, in PyTorch: deterministic for a seed, on a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class _Convolutional(ABC):
     Parameters
     ----------
     epochs, batch, rate
-        Of the training.
+        Parameters of the training.
     scale : float
-        What pixels are multiplied by (1/255 for values from 0 to 1).
+        Factor for pixels (1/255 for values from 0 to 1).
     seed : int
-        Of the weights and of the order of the points.
+        Seed for the weights and the order of the points.
     """
 
-    #: The smallest side of an image of which pooling leaves something.
+    #: The smallest image side that pooling does not reduce to nothing.
     least: int
 
     def __init__(

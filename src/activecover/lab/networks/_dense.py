@@ -18,18 +18,18 @@ class DenseNetwork:
     """A softmax classifier whose hidden activations are the vectors.
 
     Adam, mini-batches, Glorot-uniform weights, zero biases, cross-entropy; no batch
-    norm, no dropout. The vectors are the same to the bit on every machine.
+    norm, no dropout. The vectors are bit-identical on every machine.
 
     Parameters
     ----------
     hidden : int
-        Units of the hidden layer, and so dimensions of the vectors.
+        Units of the hidden layer, which is the dimension of the vectors.
     epochs, batch, rate
-        Of the training.
+        Parameters of the training.
     scale : float
-        What inputs are multiplied by; 1 leaves them as they are, as the paper's figures ask for.
+        Factor for inputs; the paper's results imply 1.
     seed : int
-        Of the weights and of the order of the points.
+        Seed for the weights and the order of the points.
 
     Examples
     --------
