@@ -56,7 +56,6 @@ TO_DO = {
     "cli/_campaigns.py",
     "cli/_find.py",
     "docs/campaign.md",
-    "docs/decisions.md",
     "docs/learners.md",
     "docs/security.md",
     "docs/serve.md",
