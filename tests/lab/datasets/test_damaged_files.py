@@ -71,7 +71,7 @@ def test_a_file_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str], k
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "svhn", "celeba"])
 def test_nothing_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    assert "not there; get the data with" in refused(name, tmp_path, "", capsys)
+    assert "missing; get the data with" in refused(name, tmp_path, "", capsys)
 
 
 def test_faces_without_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,7 +108,7 @@ def test_a_wrong_hash_leaves_nothing(server: Server, tmp_path: Path) -> None:
 
 
 def test_not_found(server: Server, tmp_path: Path) -> None:
-    said = refused(server.download("nowhere"), tmp_path, "the server says 404 Not Found")
+    said = refused(server.download("nowhere"), tmp_path, "the server answered 404 Not Found")
     assert said.startswith(f"{server.url}/nowhere: ")
     assert names(tmp_path) == []
 
@@ -196,8 +196,8 @@ def flipped(content: bytes, at: float) -> bytes:
         (tar_of(GOOD, ("things/../../evil", b"x")), "cannot be unpacked"),
         (tar_of(GOOD, ("things/link", "../../evil")), "cannot be unpacked"),
         (tar_of(GOOD, ("things/link", "/"), ("things/link/evil", b"x")), "cannot be unpacked"),
-        (tar_of(("other/a.bin", b"x")), "has no folder things"),
-        (tar_of(("things", b"a file")), "has no folder things"),
+        (tar_of(("other/a.bin", b"x")), "contains no folder things"),
+        (tar_of(("things", b"a file")), "contains no folder things"),
         (tar_of(GOOD)[:20_000], "cannot be unpacked"),
         (flipped(tar_of(GOOD), 0.1), "cannot be unpacked"),
         (flipped(tar_of(GOOD), 0.7), "cannot be unpacked"),
