@@ -89,7 +89,7 @@ class RowIndex:
         return int(self.index.ntotal)
 
     def search(self, vectors: npt.NDArray[np.float32], k: int) -> tuple[Rows, npt.NDArray[np.float64]]:
-        """The rows of ``k`` neighbours of each vector (-1 for none), and the approximate squared distance of the last."""
+        """Rows of ``k`` neighbours of each vector (-1 for none), and the approximate squared distance of the last."""
         parts = [
             self.index.search(part, min(k, len(self)), params=self._effort(k))
             for part in np.array_split(self._shifted(vectors), max(1, -(-len(vectors) // FEW)))

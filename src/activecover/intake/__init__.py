@@ -1,4 +1,4 @@
-"""From files to pools: a file becomes a table, a table becomes a pool, and later rows are embedded in the same space."""
+"""From files to pools: a file becomes a table, the table becomes a pool, and later rows are added in its space."""
 
 from activecover.intake._base import Embedding
 from activecover.intake._catalogue import (

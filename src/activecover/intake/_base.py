@@ -74,7 +74,7 @@ class Embedding(ABC):
 
     @property
     def elsewhere(self) -> str | None:
-        """The model or network that it needs from this machine or from a hub, in addition to what is stored; None if none."""
+        """A model or network that is needed in addition to what is stored, from this machine or a hub, if any."""
         return None
 
     def parameters(self) -> dict[str, Any]:

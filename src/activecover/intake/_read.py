@@ -103,7 +103,8 @@ def _json_table(path: Path) -> Table:
         values += len(record)
         if len(names) * len(records) > max(_SURELY_FINE, _MOST_EMPTY * values):
             raise InputError(
-                f"{path} line {line}: {len(names):,} different names in {len(records):,} rows; use the same names in all rows"
+                f"{path} line {line}: {len(names):,} different names in {len(records):,} rows; "
+                "use the same names in all rows"
             )
     if not records:
         raise InputError(f"{path}: the file is empty")

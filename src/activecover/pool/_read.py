@@ -223,7 +223,7 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Loaded:
             values = arrays[name]
             if np.ndim(values) != 1:
                 raise InputError(
-                    f"{path}: array {name!r} has {np.ndim(values)} dimensions; ids, labels and contents need exactly one"
+                    f"{path}: array {name!r} has {np.ndim(values)} dimensions; ids, labels and contents have one"
                 )
             texts[name] = [as_text(value) for value in values.tolist()]
         if not wanted.needs_vectors:

@@ -105,7 +105,7 @@ class ParquetColumns(Mapping[str, Any]):
     def read(
         self, vectors: Sequence[str], texts: Sequence[str], start: int = 0, stop: int | None = None
     ) -> tuple[npt.NDArray[Any] | None, dict[str, list[str]]]:
-        """Some rows: the numeric columns side by side, without gaps (None if no column is named), and the text columns."""
+        """Some rows: numeric columns side by side, without gaps (None if no column is named), and text columns."""
         parts: list[npt.NDArray[Any]] = []
         found: dict[str, list[str]] = {name: [] for name in texts}
         for first, batch in self._batches([*dict.fromkeys([*vectors, *texts])], start, stop):

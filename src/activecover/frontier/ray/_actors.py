@@ -117,7 +117,8 @@ class Shards:
                 left = list(lost)
         shard, reason = next(iter(lost.items()))
         raise ActiveCoverError(
-            f"shard {shard} of {len(self)} was lost {ATTEMPTS} times in a row ({reason}): does its node have enough memory?"
+            f"shard {shard} of {len(self)} was lost {ATTEMPTS} times in a row ({reason}): "
+            "does its node have enough memory?"
         )
 
     def close(self) -> None:

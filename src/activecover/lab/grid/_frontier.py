@@ -67,8 +67,8 @@ def measure_frontiers(
 ) -> list[Measurement]:
     """Measure frontiers on a pool, each in its own process.
 
-    A run starts from some positives. A *step* labels one row positive (closes it and adds it as a positive) and asks for
-    the nearest row. Every label is positive, which is the most expensive case. Batches follow.
+    A run starts from some positives. A *step* labels one row positive (closes it and adds it as a positive) and asks
+    for the nearest row. Every label is positive, which is the most expensive case. Batches follow.
 
     Parameters
     ----------

@@ -39,8 +39,8 @@ _PATIENCE = 120.0
 class Grid:
     """The cells of a folder, shared by any number of processes on one machine.
 
-    A worker claims a cell before computing it. A claim is valid as long as the worker lives: each worker holds a lock on
-    its own file, which the system releases when the worker ends for any reason.
+    A worker claims a cell before computing it. A claim is valid as long as the worker lives: each worker holds a lock
+    on its own file, which the system releases when the worker ends for any reason.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ Verdict = Literal["same", "close", "differs"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The comparison of a cell with its recomputation: the verdict, the AUC difference in points, and other differences."""
+    """A cell compared with its recomputation: the verdict, the AUC difference in points, and other differences."""
 
     cell: Cell
     verdict: Verdict
