@@ -161,7 +161,7 @@ def test_references_become_a_pool(tmp_path: Path) -> None:
 
 
 def test_bad_references(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a.ris: no references in it"):
+    with pytest.raises(InputError, match=r"a.ris: contains no references"):
         read_references(saved(tmp_path / "a.ris", "hello\n"))
     with pytest.raises(InputError, match=r"references come from .ris and .nbib files"):
         write_references(tmp_path / "a.txt", [])

@@ -299,7 +299,7 @@ def test_files_of_bits(tmp_path: Path) -> None:
     assert load_pool(tmp_path / "s.npz", metric="jaccard").pool.fingerprint() == expected
     with pytest.raises(InputError, match=r"p\.npz: row 0, column 0: 80 is neither 0 nor 1; for packed bits .*--bits"):
         load_pool(tmp_path / "p.npz", metric="jaccard")
-    with pytest.raises(InputError, match=r"p\.npz: packed bits are compared by metric 'jaccard'"):
+    with pytest.raises(InputError, match=r"p\.npz: packed bits need the metric 'jaccard'"):
         load_pool(tmp_path / "p.npz", bits=4)
     with pytest.raises(InputError, match=r"s\.npz: packed bits of type"):
         load_pool(tmp_path / "s.npz", metric="jaccard", bits=4)

@@ -54,14 +54,14 @@ class NeighbourGraph:
 
     Parameters
     ----------
-    count : int
+    n_neighbors : int
         Neighbours per row.
 
     Attributes
     ----------
-    neighbours : array of shape (n, count)
+    neighbours : array of shape (n, n_neighbors)
         Row numbers; -1 for a missing neighbour.
-    distances : array of shape (n, count)
+    distances : array of shape (n, n_neighbors)
         Infinite for a missing neighbour.
 
     Examples
@@ -74,10 +74,10 @@ class NeighbourGraph:
     [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]]
     """
 
-    def __init__(self, count: int = NEIGHBOURS) -> None:
-        self.count = count
-        self.neighbours = np.zeros((0, count), np.int32)
-        self._values = np.zeros((0, count))
+    def __init__(self, n_neighbors: int = NEIGHBOURS) -> None:
+        self.n_neighbors = n_neighbors
+        self.neighbours = np.zeros((0, n_neighbors), np.int32)
+        self._values = np.zeros((0, n_neighbors))
         self._squared = False
         self._erasures = 0
         #: Results derived from the lists, by name; dropped when a list changes.
@@ -101,7 +101,7 @@ class NeighbourGraph:
 
         Never zero, unless all are: otherwise copies of one row would have infinite density.
         """
-        values = self._values[:, : min(place, self.count)]
+        values = self._values[:, : min(place, self.n_neighbors)]
         last = np.maximum((np.isfinite(values)).sum(axis=1) - 1, 0)
         found = values[np.arange(len(values)), last]
         far = np.sqrt(found) if self._squared else found
@@ -144,8 +144,8 @@ class NeighbourGraph:
                 # With different cells different rows meet: the result must not depend on how the pool grew.
                 first = 0
                 self.neighbours, self._values = self.neighbours[:0], self._values[:0]
-            self.neighbours = longer(self.neighbours, np.full((total - first, self.count), -1, np.int32))
-            self._values = longer(self._values, np.full((total - first, self.count), np.inf))
+            self.neighbours = longer(self.neighbours, np.full((total - first, self.n_neighbors), -1, np.int32))
+            self._values = longer(self._values, np.full((total - first, self.n_neighbors), np.inf))
             compare, cells = _comparison(pool, self), _cells(pool)
             self._compare(compare, [(rows[rows >= first], others) for rows, others in cells])
             self._compare(compare, [(rows[rows < first], others[others >= first]) for rows, others in cells])
@@ -153,7 +153,7 @@ class NeighbourGraph:
 
     def compare_with(self, pool: Pool, others: Rows) -> NeighbourGraph:
         """Start over, with neighbours only from the given rows."""
-        shape = (len(pool), self.count)
+        shape = (len(pool), self.n_neighbors)
         self.neighbours, self._values = np.full(shape, -1, np.int32), np.full(shape, np.inf)
         self._erasures = pool.erasures
         self._compare(_comparison(pool, self), [(np.flatnonzero(~pool.withdrawn), others)])
@@ -219,11 +219,11 @@ def _grouped(rows: Rows, keys: npt.NDArray[np.int32], groups: Rows) -> list[Rows
 
 
 def nearest_among(
-    pool: Pool, rows: Rows, others: Rows, count: int
+    pool: Pool, rows: Rows, others: Rows, n_neighbors: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
     """The nearest rows among ``others`` to each of ``rows``, excluding the row itself, and their distances.
 
-    If there are fewer than ``count``, the missing ones have number -1 and infinite distance.
+    If there are fewer than ``n_neighbors``, the missing ones have number -1 and infinite distance.
 
     Examples
     --------
@@ -232,8 +232,11 @@ def nearest_among(
            [1]], dtype=int32), array([[1.],
            [2.]]))
     """
-    graph = NeighbourGraph(count)
-    graph.neighbours, graph._values = np.full((len(pool), count), -1, np.int32), np.full((len(pool), count), np.inf)
+    graph = NeighbourGraph(n_neighbors)
+    graph.neighbours, graph._values = (
+        np.full((len(pool), n_neighbors), -1, np.int32),
+        np.full((len(pool), n_neighbors), np.inf),
+    )
     graph._compare(_comparison(pool, graph), [(rows, others)])
     return graph.neighbours[rows], graph.distances[rows]
 
@@ -259,7 +262,7 @@ def graph_recall(pool: Pool, rows: int = 200) -> float:
     there = np.flatnonzero(~pool.withdrawn)
     some = np.sort(np.random.default_rng(0).permutation(there)[:rows])
     graph = shared_graph(pool)
-    exact, _ = nearest_among(pool, some, there, graph.count)
+    exact, _ = nearest_among(pool, some, there, graph.n_neighbors)
     known = [np.isin(best[best >= 0], kept).mean() for best, kept in zip(exact, graph.neighbours[some], strict=True)]
     return float(np.mean(known))
 

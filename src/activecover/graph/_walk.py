@@ -57,7 +57,7 @@ def check_neighbors(count: int) -> None:
 
 def _in_common(graph: NeighbourGraph, n_neighbors: int, n_in_common: int) -> sparse.csr_array:
     rows, others, places = _pairs(graph, n_neighbors)
-    shares = shares_in_common(graph.neighbours, n_neighbors, min(n_in_common, graph.count))
+    shares = shares_in_common(graph.neighbours, n_neighbors, min(n_in_common, graph.n_neighbors))
     return _both_ways(graph, rows, others, shares[rows, places] ** 2)
 
 

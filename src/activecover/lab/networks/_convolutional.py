@@ -28,7 +28,7 @@ class _Convolutional(ABC):
 
     Parameters
     ----------
-    epochs, batch, rate
+    epochs, batch_size, learning_rate
         Parameters of the training.
     scale : float
         Factor for pixels (1/255 for values from 0 to 1).
@@ -40,11 +40,17 @@ class _Convolutional(ABC):
     least: int
 
     def __init__(
-        self, *, epochs: int = 20, batch: int = 32, rate: float = 1e-3, scale: float = 1 / 255, seed: int = 0
+        self,
+        *,
+        epochs: int = 20,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
+        scale: float = 1 / 255,
+        seed: int = 0,
     ) -> None:
         self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
         self.scale = scale
         self.seed = seed
 
@@ -64,11 +70,11 @@ class _Convolutional(ABC):
         self._initialise(model, random)
         points = self._tensor(inputs)
         targets = torch.as_tensor(codes, dtype=torch.long, device=self.device_)
-        adam = torch.optim.Adam(model.parameters(), lr=self.rate, eps=1e-7)
+        adam = torch.optim.Adam(model.parameters(), lr=self.learning_rate, eps=1e-7)
         loss_of = torch.nn.CrossEntropyLoss()
         for _ in range(self.epochs):
             order = torch.as_tensor(random.permutation(len(points)), device=self.device_)
-            for part in order.split(self.batch):
+            for part in order.split(self.batch_size):
                 adam.zero_grad()
                 loss_of(model(points[part]), targets[part]).backward()
                 adam.step()

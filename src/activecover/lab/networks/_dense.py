@@ -24,7 +24,7 @@ class DenseNetwork:
     ----------
     hidden : int
         Units of the hidden layer, which is the dimension of the vectors.
-    epochs, batch, rate
+    epochs, batch_size, learning_rate
         Parameters of the training.
     scale : float
         Factor for inputs; the paper's results imply 1.
@@ -43,16 +43,16 @@ class DenseNetwork:
         hidden: int = 100,
         *,
         epochs: int = 20,
-        batch: int = 32,
-        rate: float = 1e-3,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
         scale: float = 1.0,
         seed: int = 0,
     ) -> None:
         self.hidden = hidden
         self.scale = scale
         self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
         self.seed = seed
 
     def fit(self, inputs: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
@@ -67,11 +67,11 @@ class DenseNetwork:
             _glorot(random, self.hidden, len(classes)),
             np.zeros(len(classes), np.float32),
         ]
-        adam = _Adam(weights, self.rate)
+        adam = _Adam(weights, self.learning_rate)
         for _ in range(self.epochs):
             order = random.permutation(len(points))
-            for start in range(0, len(points), self.batch):
-                part = order[start : start + self.batch]
+            for start in range(0, len(points), self.batch_size):
+                part = order[start : start + self.batch_size]
                 adam.step(_gradients(weights, points[part], targets[part]))
         self.weights_ = weights
         return self
