@@ -67,11 +67,11 @@ def on_letters(results: Results, labels: list[str], runs: int) -> None:
         trial = prepare_trial(dataset, labels[0], run) if missing else None
         for label, gone, rules in missing:
             assert trial is not None
-            batch = batch_size(trial.recipe.percent, len(dataset) - SAMPLE)
+            batch = batch_size(trial.experiment.percent, len(dataset) - SAMPLE)
             learner = Auto(explore=trial.sample.tolist(), rules=rules)
             truth = dataset.positive(label)
             trace = simulate_one(
-                trial.pool, truth, learner, batch=batch, batches=trial.recipe.batches, seed=trial.seed, run=run
+                trial.pool, truth, learner, batch=batch, batches=trial.experiment.batches, seed=trial.seed, run=run
             )
             results.add((f"letters {label}", gone, run), float(np.mean(recall_by_batch(trace))))
 

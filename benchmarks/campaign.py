@@ -29,6 +29,7 @@ from _clusters import DIMENSIONS, synthetic
 from _undisturbed import undisturbed
 from activecover import Campaign, Pool
 from activecover.frontier import choose_frontier
+from activecover.pool import dense_vectors
 from activecover.store import SqlStore
 from activecover.workspace import Workspace
 
@@ -179,7 +180,7 @@ def reopen(folder: Path, rows: int) -> None:
         if "big" not in home.names():
             create(folder, rows)
         with home.open("big") as campaign:
-            truth = positive(campaign.pool.vectors[:, :3])
+            truth = positive(dense_vectors(campaign.pool.vectors)[:, :3])
             missing = LABELS - campaign.status().labelled
             while missing > 0:
                 items = [item.id for item in campaign.ask(min(BATCH, missing))]

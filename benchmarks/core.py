@@ -19,6 +19,7 @@ import numpy.typing as npt
 from sklearn.metrics import pairwise_distances_argmin_min
 
 from activecover import ExploreCommit, Pool, simulate_one
+from activecover.pool import dense_vectors
 
 BATCHES = 20
 SAMPLE = 100
@@ -68,7 +69,7 @@ def main() -> int:
     trace = simulate_one(pool, positive, ExploreCommit(explore=sample.tolist()), batch=batch, to_the_end=True)
     ours = time.perf_counter() - started
     started = time.perf_counter()
-    order = plain_loop(pool.vectors.astype(np.float64), positive, sample, batch)
+    order = plain_loop(dense_vectors(pool.vectors).astype(np.float64), positive, sample, batch)
     theirs = time.perf_counter() - started
 
     same = trace.rows.tolist() == order

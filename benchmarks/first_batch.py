@@ -25,7 +25,7 @@ from activecover.lab.datasets import load_dataset
 from activecover.lab.grid import Trial, prepare_trial
 from activecover.learners import Labels, SpreadPosterior, make_learner
 from activecover.learners._auto5._ground import balanced_ground
-from activecover.pool import Pool
+from activecover.pool import Pool, dense_vectors
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "first-batch.csv"
 LEARNERS = (
@@ -70,7 +70,7 @@ def by_learner(task: Task, name: str) -> npt.NDArray[np.int64]:
 
 def by_svm(task: Task) -> Scores:
     """A kernel machine in the balanced space, the kernel as wide as rows are spread."""
-    rows = task.balanced.vectors.astype(np.float64)
+    rows = dense_vectors(task.balanced.vectors).astype(np.float64)
     machine = SVC(C=10.0, gamma=1.0 / rows.var(axis=0).sum(), class_weight="balanced")
     return np.asarray(machine.fit(rows[task.sample], task.truth[task.sample]).decision_function(rows))
 
@@ -85,7 +85,7 @@ def by_spreading(task: Task) -> Scores:
 
 def by_all_letters(task: Task) -> Scores:
     """How likely the letter is by a model that was told which letter each labelled row is."""
-    rows = task.pool.vectors.astype(np.float64)
+    rows = dense_vectors(task.pool.vectors).astype(np.float64)
     rows = (rows - rows.mean(axis=0)) / np.sqrt(rows.var(axis=0).sum())
     model = LogisticRegression(C=100.0, max_iter=2000).fit(rows[task.sample], task.letters)
     found: Scores = model.predict_proba(rows)[:, list(model.classes_).index(task.letter)]

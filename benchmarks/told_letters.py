@@ -27,7 +27,7 @@ from activecover.lab.grid import prepare_trial
 from activecover.learners import Labels, SpreadPosterior, local_contrast
 from activecover.learners._auto5._ground import balanced_ground
 from activecover.learners._auto5._survey import Survey
-from activecover.pool import Pool
+from activecover.pool import Pool, dense_vectors
 
 OUT = Path(__file__).resolve().parents[1] / "results" / "told-letters.csv.gz"
 COLUMNS = ("letter", "run", "auc")
@@ -88,7 +88,8 @@ class Run:
         most = int(share * len(letter) / len(self.classes))
         rows = np.concatenate([by[np.argsort(-sure[by])[:most]] for by in self._by_letter(letter)])
         torch.manual_seed(1000 * self.number + seed)
-        inputs = torch.tensor((self.pool.vectors - self.pool.vectors.mean(axis=0)) / self.pool.vectors.std())
+        vectors = dense_vectors(self.pool.vectors)
+        inputs = torch.tensor((vectors - vectors.mean(axis=0)) / vectors.std())
         net = torch.nn.Sequential(
             torch.nn.Linear(inputs.shape[1], HIDDEN), torch.nn.ReLU(), torch.nn.Dropout(0.3),
             torch.nn.Linear(HIDDEN, HIDDEN), torch.nn.ReLU(), torch.nn.Dropout(0.3),
@@ -97,11 +98,11 @@ class Run:
         taught, wanted = inputs[rows], torch.tensor(letter[rows])
         optimizer = torch.optim.AdamW(net.parameters(), 1e-3, weight_decay=1e-2)
         for _ in range(EPOCHS):
-            for part in torch.randperm(len(rows)).split(128):  # type: ignore[no-untyped-call]
+            for part in torch.randperm(len(rows)).split(128):
                 blurred = taught[part] + NOISE * torch.randn_like(taught[part])
                 loss = torch.nn.functional.cross_entropy(net(blurred), wanted[part], label_smoothing=0.1)
                 optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 optimizer.step()
         with torch.no_grad():
             return np.asarray(torch.softmax(net.eval()(inputs), 1).numpy())

@@ -86,3 +86,15 @@ def postgres(postgres_server: str) -> Callable[[], str]:
         return postgres_server.replace("/postgres?", f"/{name}?")
 
     return make
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Generator[None, None, None]:
+    """A Ray cluster on this machine; its sockets need a short path."""
+    from activecover.frontier.ray import connect, disconnect
+
+    folder = tempfile.mkdtemp(prefix="acray", dir="/tmp")
+    connect("local", cpus=2, temp_dir=folder)
+    yield
+    disconnect()
+    shutil.rmtree(folder, ignore_errors=True)

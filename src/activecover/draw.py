@@ -1,10 +1,11 @@
-"""Pictures of traces, readable in colour, by colour-blind readers, and in grey."""
+"""Plots of traces that are readable in colour, with colour blindness, and in grey."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,13 @@ from activecover.files import replacing
 from activecover.stopping import Replay
 from activecover.trace import Trace
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: A Matplotlib line style: a symbol, or an offset and the lengths of dashes and gaps.
+LineStyle: TypeAlias = str | tuple[float, tuple[float, ...]]
 #: Okabe and Ito's palette, dark to light, each with a line style of its own.
-STYLES: tuple[tuple[str, Any], ...] = (
+STYLES: tuple[tuple[str, LineStyle], ...] = (
     ("#000000", "-"),
     ("#D55E00", (0, (5, 1.5))),
     ("#0072B2", (0, (1.2, 1.2))),
@@ -30,13 +36,13 @@ _POINTS = 400
 
 
 def check_picture(path: Path) -> None:
-    """Say before the work begins that a picture could not be saved."""
+    """Refuse an unsupported picture type before the work begins."""
     if path.suffix.lower() not in PICTURES:
-        raise InputError(f"{path}: pictures are saved as {', '.join(PICTURES)}")
+        raise InputError(f"{path}: save pictures as {', '.join(PICTURES)}")
     require("matplotlib", extra="plot", purpose="pictures")
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """Matplotlib's pyplot, drawing to files only."""
     matplotlib = require("matplotlib", extra="plot", purpose="pictures")
     matplotlib.use("Agg")
@@ -105,20 +111,20 @@ def draw_stops(path: str | Path, replay: Replay, *, title: str = "") -> Path:
     return path
 
 
-def save(figure: Any, path: Path) -> None:
-    """Write a figure, whole or not at all."""
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure, all or nothing."""
     with replacing(path) as temporary:
         figure.savefig(temporary, dpi=150)
     pyplot().close(figure)
 
 
 def found_by_labels(trace: Trace, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Percentage of the positives found after so many labels."""
+    """Percentage of the positives found after each number of labels."""
     found = np.concatenate([[0], np.cumsum(trace.positive)])
     total = trace.positives or max(1, trace.found)
     return 100.0 * found[np.minimum(labels, len(found) - 1)] / total
 
 
-def styles(count: int) -> list[tuple[str, Any]]:
+def styles(count: int) -> list[tuple[str, LineStyle]]:
     """A colour and a line style for each of several curves."""
     return [STYLES[place % len(STYLES)] for place in range(count)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import SupportsIndex
 
 __all__ = [
     "ActiveCoverError",
@@ -42,7 +42,7 @@ class ModelUnavailableError(ActiveCoverError):
     """A model cannot be fitted to what is known so far (too few positives, a singular covariance)."""
 
 
-def check_count(name: str, value: Any, least: int = 1) -> None:
+def check_count(name: str, value: object, least: int = 1) -> None:
     """Refuse anything but a whole number from ``least``, or None.
 
     Examples
@@ -52,6 +52,8 @@ def check_count(name: str, value: Any, least: int = 1) -> None:
     activecover.errors.InputError: budget 0: give a whole number from 1
     """
     # Through __index__, so that NumPy's integers count and floats do not.
-    whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    if value is not None and not (whole and least <= value.__index__() <= LARGEST_COUNT):
+    if value is None:
+        return
+    whole = value.__index__() if isinstance(value, SupportsIndex) and not isinstance(value, bool) else None
+    if whole is None or not least <= whole <= LARGEST_COUNT:
         raise InputError(f"{name} {value!r}: give a whole number from {least}")

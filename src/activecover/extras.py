@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from types import ModuleType
 
 from activecover.errors import MissingExtraError
 
 
-def require(module: str, *, extra: str, purpose: str) -> Any:
+def require(module: str, *, extra: str, purpose: str) -> ModuleType:
     """Import an optional module, or say which extra to install.
 
     Examples

@@ -255,7 +255,13 @@ class _Progress:
         return np.concatenate(self._batch) if self._batch else np.zeros(0, np.int64)
 
 
-def _prepare(learner: str | Learner, truth: npt.NDArray[np.bool_], explore: int, strata: Any, seed: int) -> Learner:
+def _prepare(
+    learner: str | Learner,
+    truth: npt.NDArray[np.bool_],
+    explore: int,
+    strata: Sequence[Any] | npt.NDArray[Any] | None,
+    seed: int,
+) -> Learner:
     if isinstance(learner, str) and LEARNERS[learner].name == "optimal":
         return make_learner("optimal", support=truth)
     size: Any = explore if isinstance(learner, str) else learner.explore

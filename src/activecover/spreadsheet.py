@@ -10,7 +10,7 @@ import csv
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from typing import Any, TextIO
+from typing import TextIO, overload
 
 __all__ = ["GuardedReader", "GuardedWriter", "guard", "unguard"]
 
@@ -19,7 +19,15 @@ _FORMULA = frozenset("=+-@\N{MINUS SIGN}")
 _CELLS = re.compile(r"([;\t\r\n])")
 
 
-def guard(value: Any) -> Any:
+@overload
+def guard(value: str) -> str: ...
+
+
+@overload
+def guard(value: object) -> object: ...
+
+
+def guard(value: object) -> object:
     """Put an apostrophe where a spreadsheet would take text for a formula; numbers stay as they are.
 
     Examples
@@ -77,11 +85,11 @@ class GuardedWriter:
         self._writer = csv.writer(file, lineterminator=lineterminator)
         self._raw = raw
 
-    def write(self, row: Iterable[Any]) -> None:
+    def write(self, row: Iterable[object]) -> None:
         """Write one row."""
         self._writer.writerow(row if self._raw else [guard(value) for value in row])
 
-    def write_all(self, rows: Iterable[Iterable[Any]]) -> None:
+    def write_all(self, rows: Iterable[Iterable[object]]) -> None:
         """Write several rows."""
         for row in rows:
             self.write(row)
@@ -94,7 +102,7 @@ class GuardedReader:
         self._reader = csv.DictReader(file, delimiter=delimiter)
         self._raw = raw
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[dict[str, object]]:
         if self._raw:
             yield from self._reader
             return
@@ -102,5 +110,13 @@ class GuardedReader:
             yield {_undone(name): _undone(value) for name, value in record.items()}
 
 
-def _undone(value: Any) -> Any:
+@overload
+def _undone(value: str) -> str: ...
+
+
+@overload
+def _undone(value: object) -> object: ...
+
+
+def _undone(value: object) -> object:
     return unguard(value) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""What a run asked and found. Every table, plot and page is drawn from traces."""
+"""What a run asked and found; every table, plot and page is drawn from traces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from activecover.tables import check_records, read_records, write_records
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run, simulated or live: the rows asked, in order, with what they turned out to be.
+    """One run, simulated or live: the rows asked, in order, with their labels.
 
     Attributes
     ----------
@@ -25,13 +25,13 @@ class Trace:
     pool_rows : int
         Size of the pool.
     positives : int, optional
-        How many positives the pool has; known in simulations only.
+        Positives in the pool; known only in simulations.
     batches : int, optional
-        How many batches were planned after the first sample.
+        Batches planned after the first sample.
     learner, seed, run
         What made the choices.
     unavailable : str, optional
-        Why the learner's rule could not be used, if it could not.
+        Why the learner could not be used, if it could not.
     seconds : float
         Time spent choosing.
     """
@@ -54,7 +54,7 @@ class Trace:
 
     @property
     def found(self) -> int:
-        """How many positives have been labelled."""
+        """Number of positives labelled."""
         return int(self.positive.sum())
 
     def records(self, ids: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -75,23 +75,23 @@ class Trace:
 
 
 def write_traces(path: str | Path, traces: Sequence[Trace], ids: Sequence[str] | None = None) -> None:
-    """Write traces as flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all."""
+    """Write traces as flat records to ``.parquet``, ``.csv`` or ``.jsonl``, all or nothing."""
     path = Path(path)
     check_traces(path)
     write_records(path, [record for trace in traces for record in trace.records(ids)])
 
 
 def read_traces(path: str | Path, *, rows: int | None = None, positives: int | None = None) -> list[Trace]:
-    """Read what :func:`write_traces` wrote; the file does not say how large the pool was.
+    """Read a file from :func:`write_traces`, which does not record the size of the pool.
 
     Parameters
     ----------
     path : path
         ``.parquet``, ``.csv`` or ``.jsonl``.
     rows : int, optional
-        Of the pool; by default as many as the largest row number implies.
+        Rows of the pool; by default one more than the largest row number.
     positives : int, optional
-        In the pool; not known by default.
+        Positives in the pool; unknown by default.
     """
     path = Path(path)
     check_traces(path)
@@ -103,15 +103,15 @@ def read_traces(path: str | Path, *, rows: int | None = None, positives: int | N
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, OSError) as wrong:
-        raise InputError(f"{path}: no traces as --out writes them ({type(wrong).__name__}: {wrong})") from wrong
+        raise InputError(f"{path}: not traces written by --out ({type(wrong).__name__}: {wrong})") from wrong
     if not traces:
-        raise InputError(f"{path}: no traces in it")
+        raise InputError(f"{path}: contains no traces")
     largest = max(int(trace.rows.max()) + 1 for trace in traces)
     if rows is not None and rows < largest:
         raise InputError(f"{path}: a pool of {rows:,} rows has no row {largest - 1:,}; give its true size")
     most = max(trace.found for trace in traces)
     if positives is not None and positives < most:
-        raise InputError(f"{path}: {most:,} positives were found, more than the {positives:,} that are said to be")
+        raise InputError(f"{path}: {most:,} positives were found, but only {positives:,} were given as the total")
     return [replace(trace, pool_rows=rows or largest, positives=positives) for trace in traces]
 
 
@@ -139,5 +139,5 @@ def _yes(value: object) -> bool:
 
 
 def check_traces(path: Path) -> None:
-    """Say before the work begins that traces could not be saved as this kind of file."""
+    """Refuse an unsupported file type before the work begins."""
     check_records(path, "traces")

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import json
 import pickle
 import shlex
 import subprocess
 import sys
-import tempfile
-import warnings
-import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,192 +14,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from bad_input import (
+    CSV,
+    FIND,
+    GARBAGE,
+    GOOD,
+    IDS,
+    LABELS,
+    NESTED,
+    NPY,
+    NPZ,
+    PARQUET,
+    POINTS,
+    ROWS,
+    SIMULATE,
+    SPOILT,
+    Case,
+    arrays,
+    call,
+    columns,
+    csv_of,
+    csv_with,
+    npy_headed,
+    npy_of,
+    npz_of,
+    of_csv,
+    of_labels,
+    of_npy,
+    of_npz,
+    of_options,
+    of_parquet,
+    parquet_of,
+    refused,
+    snapshot,
+    zipped,
+)
 
 from activecover.cli import main
-
-IDS = ["a", "b", "c", "d", "e", "f"]
-POINTS = np.array([[0.5, 0.25], [1, 0], [0, 1], [5, 5], [6, 5], [5, 6]], np.float32)
-LABELS = ["yes", "no", "yes", "no", "no", "no"]
-ROWS = [f"{name},{x:g},{y:g},{label}" for name, (x, y), label in zip(IDS, POINTS, LABELS, strict=True)]
-
-
-def csv_of(*rows: str, header: str = "id,x,y,label", end: str = "\n") -> bytes:
-    return end.join([header, *rows, ""]).encode()
-
-
-def npy_of(array: Any) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=True)
-    return file.getvalue()
-
-
-def npz_of(save: Callable[..., None] = np.savez, **arrays: Any) -> bytes:
-    file = io.BytesIO()
-    save(file, **arrays)
-    return file.getvalue()
-
-
-def parquet_of(**columns: Any) -> bytes:
-    file = io.BytesIO()
-    pa.parquet.write_table(pa.table(columns), file)
-    return file.getvalue()
-
-
-def arrays(**changes: Any) -> dict[str, Any]:
-    return {"X": POINTS, "id": np.array(IDS), "label": np.array(LABELS)} | changes
-
-
-def columns(**changes: Any) -> dict[str, Any]:
-    return {"id": IDS, "x": POINTS[:, 0], "y": POINTS[:, 1], "label": LABELS} | changes
-
-
-CSV, NPY = csv_of(*ROWS), npy_of(POINTS)
-NPZ, PARQUET = npz_of(**arrays()), parquet_of(**columns())
-GOOD = {
-    "p.csv": CSV,
-    "p.tsv": CSV.replace(b",", b"\t"),
-    "p.npy": NPY,
-    "p.npz": NPZ,
-    "packed.npz": npz_of(np.savez_compressed, **arrays()),
-    "p.parquet": PARQUET,
-    "lists.parquet": parquet_of(id=IDS, v=POINTS.tolist(), label=LABELS),
-    "labels.txt": ("\n".join(LABELS) + "\n").encode(),
-    "labels.npy": npy_of(np.array([1, 0, 1, 0, 0, 0])),
-}
-NAMED = "--id-col id --label-col label --explore 2 --batch 1"
-SIMULATE = {
-    **{name: f"simulate --pool {name} {NAMED}" for name in GOOD if name.split(".")[1] != "npy"},
-    "p.npy": "simulate --pool p.npy --labels labels.txt --explore 2 --batch 1",
-    "labels.txt": "simulate --pool p.npy --labels labels.txt --explore 2 --batch 1",
-    "labels.npy": "simulate --pool p.npy --labels labels.npy --explore 2 --batch 1",
-}
-FIND = "find --pool p.csv --id-col id --columns x,y --log log.jsonl"
-
-
-def snapshot(folder: Path) -> dict[str, bytes | None]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
-
-
-def call(command: str | list[str], answers: str = "q\n") -> tuple[int, str]:
-    """Run a command in this process; its exit code and what it said on standard error."""
-    said = io.StringIO()
-    stdin, sys.stdin = sys.stdin, io.StringIO(answers)
-    try:
-        with (
-            contextlib.redirect_stderr(said),
-            contextlib.redirect_stdout(io.StringIO()),
-            warnings.catch_warnings(),
-        ):
-            # A warning is one more line than was promised.
-            warnings.simplefilter("error")
-            code = main(shlex.split(command) if isinstance(command, str) else command)
-    finally:
-        sys.stdin = stdin
-    return code, said.getvalue()
-
-
-def refused(command: str | list[str], folder: Path, answers: str = "q\n", *, valid_too: bool = False) -> str:
-    """Check the promise for one command in the current folder; what it said."""
-    before = snapshot(folder)
-    code, said = call(command, answers)
-    if valid_too and code == 0:
-        return ""
-    assert code == 2, said
-    assert said.startswith("activecover: ")
-    assert said.endswith("\n")
-    assert said.count("\n") == 1
-    assert "Traceback" not in said
-    assert said.strip().isprintable()
-    assert snapshot(folder) == before
-    return said
-
-
-@contextlib.contextmanager
-def workplace(**files: bytes) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
-        for path, content in files.items():
-            Path(path).write_bytes(content)
-        yield Path(name)
-
-
-def made_log() -> bytes:
-    with workplace(**GOOD) as folder:
-        assert call(f"{FIND} --known a --explore 3 --seed 5", "y\nn\ns\n?\nu\nn\nq\n")[0] == 0
-        return (folder / "log.jsonl").read_bytes()
-
-
-@pytest.fixture(scope="session")
-def log() -> bytes:
-    return made_log()
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name, content in GOOD.items():
-        (tmp_path / name).write_bytes(content)
-    return tmp_path
-
-
-@dataclass
-class Case:
-    what: str
-    command: str
-    says: tuple[str, ...]
-    files: dict[str, bytes] = field(default_factory=dict)
-
-
-def of_csv(what: str, content: bytes, *says: str) -> Case:
-    return Case(f"csv: {what}", SIMULATE["p.csv"], ("p.csv", *says), {"p.csv": content})
-
-
-def of_npy(what: str, content: bytes, *says: str) -> Case:
-    return Case(f"npy: {what}", SIMULATE["p.npy"], ("p.npy", *says), {"p.npy": content})
-
-
-def of_npz(what: str, content: bytes, *says: str) -> Case:
-    return Case(f"npz: {what}", SIMULATE["p.npz"], ("p.npz", *says), {"p.npz": content})
-
-
-def of_parquet(what: str, content: bytes, *says: str) -> Case:
-    return Case(f"parquet: {what}", SIMULATE["p.parquet"], ("p.parquet", *says), {"p.parquet": content})
-
-
-def of_labels(what: str, content: bytes, *says: str) -> Case:
-    return Case(f"labels: {what}", SIMULATE["labels.txt"], says, {"labels.txt": content})
-
-
-def of_options(options: str, *says: str, base: str = SIMULATE["p.csv"]) -> Case:
-    return Case(f"options: {options}", f"{base} {options}", says)
-
-
-def zipped(**members: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return file.getvalue()
-
-
-def npy_headed(header: str, body: bytes = b"") -> bytes:
-    text = header.encode("latin1").ljust(117) + b"\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + body
-
-
-def csv_with(row: int, text: str) -> bytes:
-    rows = list(ROWS)
-    rows[row] = text
-    return csv_of(*rows)
-
-
-GARBAGE = bytes(range(256)) * 8
-NESTED = pa.array([[[1.0]]] * 6)
-SPOILT = "not a finite number"
 
 FILES = [
     of_csv("empty", b"", "empty"),
@@ -559,179 +403,6 @@ def test_answers_that_are_not_text(folder: Path, monkeypatch: pytest.MonkeyPatch
 # -- damaged label logs ------------------------------------------------------------------------------
 
 
-def changed(number: int, /, **changes: Any) -> Callable[[list[bytes]], list[bytes]]:
-    def change(lines: list[bytes]) -> list[bytes]:
-        event = {key: value for key, value in (json.loads(lines[number]) | changes).items() if value is not ...}
-        return [*lines[:number], json.dumps(event).encode(), *lines[number + 1 :]]
-
-    return change
-
-
-def last_asked(lines: list[bytes]) -> int:
-    return max(number for number, line in enumerate(lines) if json.loads(line)["event"] == "asked")
-
-
-def replaced(number: int, line: bytes) -> Callable[[list[bytes]], list[bytes]]:
-    return lambda lines: [*lines[:number], line, *lines[number + 1 :]]
-
-
-CREATED, KNOWN, ASKED, TOLD = 0, 1, 2, 3
-LOGS: list[tuple[str, Callable[[list[bytes]], list[bytes]], str]] = [
-    ("garbage in the middle", replaced(TOLD, b"\xff\x00garbage"), "line 4: damaged"),
-    ("garbage at the end", lambda lines: [*lines, b"}{"], "damaged"),
-    ("empty line", replaced(TOLD, b""), "line 4: damaged"),
-    (
-        "line cut short in the middle",
-        lambda lines: [*lines[:3], lines[3][:20], *lines[4:]],
-        "line 4: damaged",
-    ),
-    ("not an object", replaced(TOLD, b"[1, 2]"), "line 4: not event 3"),
-    ("deep nesting", replaced(TOLD, b"[" * 100_000), "line 4: damaged"),
-    ("endless number", replaced(TOLD, b'{"seq": ' + b"9" * 5000 + b"}"), "line 4: damaged"),
-    ("line missing", lambda lines: lines[:3] + lines[4:], "line 4: not event 3"),
-    ("line twice", lambda lines: lines[:3] + lines[2:], "line 4: not event 3"),
-    ("lines swapped", lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2: not event 1"),
-    ("no beginning", lambda lines: [], "no beginning"),
-    ("no kind", changed(TOLD, event=...), "line 4"),
-    ("kind a number", changed(TOLD, event=7), "line 4"),
-    ("unknown kind", changed(TOLD, event="sold"), "unknown kind 'sold'"),
-    ("kind with a method's name", changed(TOLD, event="_apply"), "unknown kind"),
-    (
-        "created twice",
-        lambda lines: changed(KNOWN, **json.loads(lines[0]) | {"seq": 1})(lines),
-        "created once",
-    ),
-    ("newer format", changed(CREATED, format=2), "format 2"),
-    ("no format", changed(CREATED, format=...), "format None"),
-    ("another pool's vectors", changed(CREATED, pool={"ids": "0", "vectors": "0"}), "another pool"),
-    ("pool of wrong type", changed(CREATED, pool=[]), "pool [] is damaged"),
-    ("pool without parts", changed(CREATED, pool={}), "pool {} is damaged"),
-    ("rows text", changed(CREATED, rows="6"), "rows '6' is damaged"),
-    ("rows too many", changed(CREATED, rows=7), "7 rows"),
-    ("rows too few", changed(CREATED, rows=5), "another pool"),
-    ("rows negative", changed(CREATED, rows=-1), "rows -1 is damaged"),
-    ("seed text", changed(CREATED, seed="x"), "seed 'x' is damaged"),
-    ("seed missing", changed(CREATED, seed=...), "seed None is damaged"),
-    ("seed beyond measure", changed(CREATED, seed=10**60), "seed 1000"),
-    ("learner unknown", changed(CREATED, learner="nearest@1"), "unknown learner"),
-    ("learner newer", changed(CREATED, learner="explore-commit@99"), "explore-commit@99"),
-    ("learner a list", changed(CREATED, learner=[]), "learner [] is damaged"),
-    ("learner of one's own", changed(CREATED, learner="Mine(explore=3)"), "Mine(explore=3)"),
-    ("explore text", changed(CREATED, explore="x"), "explore 'x' is damaged"),
-    ("explore texts", changed(CREATED, explore=["x"]), "explore ['x'] is damaged"),
-    ("explore rows twice", changed(CREATED, explore=[1, 1]), "different rows"),
-    ("explore rows elsewhere", changed(CREATED, explore=[99]), "different rows"),
-    ("outside of wrong type", changed(CREATED, outside=1), "outside 1 is damaged"),
-    ("outside of another run", changed(CREATED, outside="00"), "from outside"),
-    ("known unknown", changed(KNOWN, id="zz"), "'zz' is not in the pool"),
-    ("known without id", changed(KNOWN, id=...), "id None is damaged"),
-    ("asked number text", changed(ASKED, number="x"), "number 'x' is damaged"),
-    ("asked number missing", changed(ASKED, number=...), "number None is damaged"),
-    ("asked number a half", changed(ASKED, number=0.5), "number 0.5 is damaged"),
-    ("asked number true", changed(ASKED, number=True), "number True is damaged"),
-    ("asked number endless", changed(ASKED, number=10**30), "number 1000"),
-    ("asked number negative", changed(ASKED, number=-1), "number -1 is damaged"),
-    ("asked id a list", changed(ASKED, id=["a"]), "id ['a'] is damaged"),
-    ("asked id unknown", changed(ASKED, id="zz"), "'c' was never asked for"),
-    ("last id unknown", lambda lines: changed(last_asked(lines), id="zz")(lines), "'zz' is not in the pool"),
-    ("asked batch text", changed(ASKED, batch="x"), "batch 'x' is damaged"),
-    ("asked source missing", changed(ASKED, source=...), "source None is damaged"),
-    ("asked by number", changed(ASKED, by=1), "by 1 is damaged"),
-    ("asked expires text", changed(ASKED, expires="soon"), "expires 'soon' is damaged"),
-    ("told label text", changed(TOLD, label="x"), "label 'x' is damaged"),
-    ("told label missing", changed(TOLD, label=...), "label None is damaged"),
-    ("told label 2", changed(TOLD, label=2), "label 2 is damaged"),
-    ("told id missing", changed(TOLD, id=...), "id None is damaged"),
-    ("told id not asked", changed(TOLD, id="zz"), "'zz' was never asked for"),
-    ("told by nobody", changed(TOLD, by=...), "by None is damaged"),
-    ("told of a known positive", changed(ASKED, id="a"), "log.jsonl"),
-]
-
-
-def unchained(line: bytes) -> bytes:
-    """A line without the hash of its event, unless it is too damaged to have one."""
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError):
-        return line
-    if not isinstance(event, dict):
-        return line
-    event.pop("chain", None)
-    # The blank at the end says that events were written together.
-    return json.dumps(event).encode() + (b" " if line.endswith(b" ") else b"")
-
-
-@pytest.mark.parametrize(("change", "says"), [case[1:] for case in LOGS], ids=[case[0] for case in LOGS])
-def test_a_damaged_log_is_refused_and_kept(
-    folder: Path, log: bytes, change: Callable[[list[bytes]], list[bytes]], says: str
-) -> None:
-    lines = change(log.split(b"\n")[:-1]) or [
-        b'{"seq": 0, "event": "known", "id": "a"}',
-    ]
-    # As a log is from before there were hashes, which would give all of this away at once: that is seen next.
-    (folder / "log.jsonl").write_bytes(b"\n".join(map(unchained, lines)) + b"\n")
-    said = refused(FIND, folder)
-    assert "log.jsonl" in said
-    assert says in said
-    (folder / "log.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-    assert "log.jsonl" in refused(FIND, folder)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ("--seed 6", "seed 5, not 6"),
-        ("--explore 4", "explore 3, not 4"),
-        ("--learner offline", "learner 'auto@"),
-        ("--known b", "other known positives"),
-        ("--metric cosine", "another pool"),
-        ("--columns x", "another pool"),
-        ("--known-vectors p.npy", "outside"),
-    ],
-)
-def test_a_log_of_other_settings(folder: Path, log: bytes, options: str, says: str) -> None:
-    (folder / "log.jsonl").write_bytes(log)
-    said = refused(f"{FIND} {options}", folder)
-    assert "log.jsonl" in said
-    assert says in said
-
-
-def test_a_log_of_another_pool(folder: Path, log: bytes) -> None:
-    (folder / "log.jsonl").write_bytes(log)
-    (folder / "p.csv").write_bytes(csv_with(2, "c,0,1.5,yes"))
-    assert "another pool" in refused(FIND, folder)
-
-
-def test_a_log_that_another_process_has_open(folder: Path, log: bytes) -> None:
-    (folder / "log.jsonl").write_bytes(log)
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from activecover.store import JsonlLog; log = JsonlLog('log.jsonl'); print(flush=True); input()",
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert holder.stdin is not None
-    assert holder.stdout is not None
-    try:
-        holder.stdout.readline()
-        assert "another process" in refused(FIND, folder)
-    finally:
-        holder.communicate(b"\n")
-
-
-def test_a_torn_end_is_no_damage_and_looking_changes_nothing(folder: Path, log: bytes) -> None:
-    # The log ends with an item on the table, so that there is nothing to write before the first answer.
-    for torn in (b"", b"{", b'{"seq": 13, "event": "to', b"\0" * 100):
-        (folder / "log.jsonl").write_bytes(log + torn)
-        before = snapshot(folder)
-        assert call(FIND)[0] == 0
-        assert snapshot(folder) == before
-
-
 # -- a full disk and missing parts -------------------------------------------------------------------
 
 LIMITED = """
@@ -785,136 +456,3 @@ def test_a_missing_extra(folder: Path, monkeypatch: pytest.MonkeyPatch, missing:
 
 
 # -- damage at random --------------------------------------------------------------------------------
-
-
-@st.composite
-def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    data = bytearray(content)
-    for _ in range(draw(st.integers(1, 4))):
-        how = draw(st.sampled_from(["flip", "set", "insert", "delete", "repeat", "truncate"]))
-        at = draw(st.integers(0, max(0, len(data) - 1)))
-        length = draw(st.integers(1, 12))
-        if how == "flip" and data:
-            data[at] ^= 1 << draw(st.integers(0, 7))
-        elif how == "set" and data:
-            data[at] = draw(st.sampled_from(b'\0\n\r",;{}[]()0919-.eENaninf\xff\x80 '))
-        elif how == "insert":
-            data[at:at] = draw(st.binary(min_size=1, max_size=8))
-        elif how == "delete":
-            del data[at : at + length]
-        elif how == "repeat":
-            data[at:at] = data[at : at + length]
-        elif how == "truncate":
-            del data[at:]
-    return bytes(data)
-
-
-def examples(count: int) -> settings:
-    return settings(
-        max_examples=max(count, settings.default.max_examples),
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    )
-
-
-@pytest.mark.parametrize("name", SIMULATE)
-@examples(150)
-@given(data=st.data())
-def test_damaged_files(name: str, data: st.DataObject) -> None:
-    content = data.draw(damaged(GOOD[name]))
-    with workplace(**GOOD | {name: content}) as folder:
-        refused(SIMULATE[name], folder, valid_too=True)
-
-
-@examples(200)
-@given(data=st.data())
-def test_damaged_logs(log: bytes, data: st.DataObject) -> None:
-    content = data.draw(damaged(log))
-    with workplace(**{"p.csv": CSV, "log.jsonl": content}) as folder:
-        refused(FIND, folder, valid_too=True)
-
-
-ODD = st.one_of(
-    st.sampled_from(
-        [
-            "",
-            "0",
-            "-1",
-            "1",
-            "3",
-            "nan",
-            "inf",
-            "-inf",
-            "1e9",
-            "1.5",
-            "0x1",
-            "%",
-            "5%",
-            "1e400%",
-            "None",
-            "\0",
-        ]
-    ),
-    st.integers(-(2**70), -1).map(str),
-    st.floats(allow_nan=True).map(str),
-    st.text(max_size=6).filter(lambda text: not text.strip().isdecimal()),
-)
-
-
-@examples(200)
-@given(
-    option=st.sampled_from(
-        [
-            "batch",
-            "runs",
-            "explore",
-            "budget",
-            "seed",
-            "metric",
-            "learner",
-            "columns",
-            "id-col",
-            "label-col",
-            "label",
-            "labels",
-            "vectors",
-            "dataset",
-            "out",
-            "plot",
-            "pool",
-        ]
-    ),
-    value=ODD,
-)
-def test_odd_options_of_simulate(option: str, value: str) -> None:
-    # A great number of runs is no bad input, only a long wait.
-    assume(option != "runs" or len(value) < 4 or value.startswith("-") or value.isalpha())
-    with workplace(**{"p.csv": CSV}) as folder:
-        refused([*shlex.split(SIMULATE["p.csv"]), f"--{option}={value}"], folder, valid_too=True)
-
-
-@examples(200)
-@given(
-    option=st.sampled_from(
-        [
-            "explore",
-            "budget",
-            "target",
-            "seed",
-            "metric",
-            "learner",
-            "columns",
-            "id-col",
-            "content-cols",
-            "known",
-            "known-vectors",
-            "vectors",
-            "export",
-            "pool",
-        ]
-    ),
-    value=ODD,
-)
-def test_odd_options_of_find(option: str, value: str) -> None:
-    with workplace(**{"p.csv": CSV}) as folder:
-        refused([*shlex.split(FIND), f"--{option}={value}"], folder, valid_too=True)

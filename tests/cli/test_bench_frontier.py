@@ -75,7 +75,7 @@ def test_pools_of_other_kinds_and_with_erased_rows(folder):
 def test_a_backend_that_takes_too_long_is_stopped(capsys, folder):
     code, text, said = run(capsys, "p.npy", "--backends", "exact", "--limit", "0.01")
     assert code == 0
-    assert "not measured (not done within 0.01 s)" in said
+    assert "not measured (not finished within 0.01 s)" in said
     assert text == ""
 
 

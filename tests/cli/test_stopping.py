@@ -114,7 +114,7 @@ def test_replay_as_a_picture(capsys: pytest.CaptureFixture[str], traces: Path) -
         ("stopping replay one.csv --rule nonsense", "unknown stopping rule 'nonsense'"),
         ("stopping replay one.csv --rows 5", "has no row 599"),
         ("stopping replay one.csv --target 2", "target 2.0"),
-        ("stopping replay one.csv --plot stops.txt", "pictures are saved as"),
+        ("stopping replay one.csv --plot stops.txt", "save pictures as"),
         ("stopping replay one.txt", "traces are written to"),
     ],
 )

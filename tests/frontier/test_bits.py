@@ -95,7 +95,9 @@ def test_it_is_chosen_for_bits_and_for_nothing_else():
     pool = Pool(np.eye(3, dtype=bool), metric="jaccard")
     assert isinstance(choose_frontier(pool), BitFrontier)
     for name in ("exact", "tree", "pruned", "sparse"):
-        with pytest.raises(InputError, match=f"frontier '{name}' serves .* pools, and this one is 'bits': use 'auto'"):
+        with pytest.raises(
+            InputError, match=f"frontier '{name}' needs a pool of kind .* but this one is 'bits': use 'auto'"
+        ):
             choose_frontier(pool, name)
-    with pytest.raises(InputError, match="frontier 'bits' serves 'bits' pools, and this one is 'dense'"):
+    with pytest.raises(InputError, match="frontier 'bits' needs a pool of kind 'bits', but this one is 'dense'"):
         choose_frontier(Pool(np.eye(3)), "bits")

@@ -133,10 +133,10 @@ def test_it_is_chosen_for_sparse_pools_and_for_no_others():
     assert isinstance(choose_frontier(pool, "sparse"), SparseFrontier)
     for name in ("exact", "tree", "pruned", "bits"):
         with pytest.raises(
-            InputError, match=f"frontier '{name}' serves .* pools, and this one is 'sparse': use 'auto'"
+            InputError, match=f"frontier '{name}' needs a pool of kind .* but this one is 'sparse': use 'auto'"
         ):
             choose_frontier(pool, name)
-    with pytest.raises(InputError, match="frontier 'sparse' serves 'sparse' pools, and this one is 'dense'"):
+    with pytest.raises(InputError, match="frontier 'sparse' needs a pool of kind 'sparse', but this one is 'dense'"):
         choose_frontier(Pool(np.eye(3)), "sparse")
     with pytest.raises(InputError, match="ExactFrontier"):
         ExactFrontier(pool)

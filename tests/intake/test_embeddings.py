@@ -157,7 +157,7 @@ def test_columns_are_brought_to_one_scale() -> None:
     expected[:, 0] *= np.sqrt(1.5)
     assert np.allclose(embedding.transform(table), expected)
     assert embedding.notes_ == [
-        "column 'same' is left out: it has one value only",
+        "column 'same' is left out: it has only one value",
         "column 'row' is left out: it counts the rows",
     ]
     later = Table.of({"wide": ["", "5000"], "kind": ["new", "b"]})
@@ -169,7 +169,7 @@ def test_free_text_is_no_category() -> None:
     table = Table.of({"n": list(np.arange(200) ** 2), "name": names})
     embedding = ScaledColumns().fit(table)
     assert embedding.used_ == ["n"]
-    assert embedding.notes_ == ["column 'name' is left out: 200 different words are no categories"]
+    assert embedding.notes_ == ["column 'name' is left out: 200 distinct words are too many for categories"]
     with pytest.raises(InputError, match="no column has numbers or categories that differ"):
         ScaledColumns(["name"]).fit(table)
 
@@ -240,7 +240,7 @@ def test_few_texts_are_enough() -> None:
 
 
 def test_no_words() -> None:
-    with pytest.raises(InputError, match="no words in story to tell rows apart by"):
+    with pytest.raises(InputError, match="no words in story that distinguish rows"):
         make_pool(Table.of({"story": ["?", "!"]}), embed="text:story")
     with pytest.raises(InputError, match="no column holds long texts"):
         make_pool(Table.of({"n": ["1", "2"]}), embed="text")
@@ -359,7 +359,7 @@ def test_images_by_components_and_by_network(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "chosen", "reason"),
     [
-        ({"Canonical SMILES": ["CC", "CO"], "x": [1, 2]}, "smiles", "smiles: column 'Canonical SMILES' is named so"),
+        ({"Canonical SMILES": ["CC", "CO"], "x": [1, 2]}, "smiles", "smiles: there is a column 'Canonical SMILES'"),
         ({"v": np.eye(3), "story": texts(3)}, "vectors", "vectors: column 'v' of lists of numbers"),
         ({"id": ["a", "b"], "story": texts(2)}, "tfidf", "tfidf: column 'story' of long texts"),
         (
@@ -367,7 +367,11 @@ def test_images_by_components_and_by_network(tmp_path: Path) -> None:
             "tfidf",
             "tfidf: columns 'Title', 'Abstract'",
         ),
-        ({"age": ["1", "2"], "job": ["cook", "nurse"]}, "columns", "columns: no vectors, molecules or long texts"),
+        (
+            {"age": ["1", "2"], "job": ["cook", "nurse"]},
+            "columns",
+            "columns: numbers and categories, as there are no vectors",
+        ),
         ({"job": ["a rather long name of one and the same job"] * 9, "age": range(9)}, "columns", "columns: "),
     ],
 )
@@ -386,7 +390,7 @@ def test_texts_are_reduced_where_words_are_too_many_or_not_wanted(monkeypatch: p
     made = make_pool(table)
     assert made.pool.kind == "dense"
     assert made.notes[0].startswith("text: column 'story' of long texts")
-    with pytest.raises(InputError, match="'auto:sparse': after auto there is nothing to name but auto:dense"):
+    with pytest.raises(InputError, match="'auto:sparse': only auto and auto:dense are possible"):
         make_pool(table, embed="auto:sparse")
 
 

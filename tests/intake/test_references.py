@@ -123,9 +123,9 @@ def test_what_is_written_reads_the_same(
     write_references(path, wanted, labels)
     again = read_references(path)
     assert [one.decision for one in again] == [{True: "1", False: "0", None: ""}[label] for label in labels]
-    assert [one.marked(None) for one in again] == [one.marked(None) for one in wanted]
+    assert [one.with_decision(None) for one in again] == [one.with_decision(None) for one in wanted]
     # A decision that is changed replaces the one before.
-    assert [one.marked(True).marked(False).decision for one in again] == ["0"] * len(again)
+    assert [one.with_decision(True).with_decision(False).decision for one in again] == ["0"] * len(again)
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.ris", RIS), ("a.nbib", NBIB)])
@@ -161,7 +161,7 @@ def test_references_become_a_pool(tmp_path: Path) -> None:
 
 
 def test_bad_references(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a.ris: no references in it"):
+    with pytest.raises(InputError, match=r"a.ris: contains no references"):
         read_references(saved(tmp_path / "a.ris", "hello\n"))
     with pytest.raises(InputError, match=r"references come from .ris and .nbib files"):
         write_references(tmp_path / "a.txt", [])

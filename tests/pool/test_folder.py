@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import os
 import pickle
-import random
-import resource
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,78 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
+from stored_pools import KINDS, everything, make, names_of, plain, raw, same, texts_of, values_of
 
-from activecover.errors import InputError, StoreError
-from activecover.pool import PackedBits, Pool, PoolFolder
+from activecover.errors import InputError
+from activecover.pool import Pool, PoolFolder
 from activecover.pool._parts import BLOCK
-
-KINDS = pytest.mark.parametrize("kind", ["dense", "sparse", "bits"])
-FORK = multiprocessing.get_context("fork")
-
-
-def values_of(kind: str, rows: int, first: int = 0) -> Any:
-    """Rows with bytes that no other row has: numbers for dense and sparse, bits for bits."""
-    if kind == "bits":
-        marks = [np.frombuffer(f"ROW{first + row:05d}".encode(), np.uint8) for row in range(rows)]
-        return PackedBits(np.stack(marks), 64)
-    dense = np.zeros((rows, 4), np.float32)
-    # Not to be centred, but for one column.
-    dense[:, 0], dense[:, 2] = 1000.25 * np.arange(first + 1, first + rows + 1), 0.5
-    dense[:, 3] = np.arange(first, first + rows) % 2
-    return sparse.csr_array(dense) if kind == "sparse" else dense
-
-
-def texts_of(rows: int, first: int = 0) -> dict[str, list[Any]]:
-    return {
-        "text": [f"Märker-{first + row:05d}-" + "x" * (row % 7) for row in range(rows)],
-        "year": [1900 + row for row in range(rows)],
-    }
-
-
-def names_of(rows: int, first: int = 0) -> list[str]:
-    return [f"id{first + row}\n" for row in range(rows)]
-
-
-def make(kind: str, rows: int = 6) -> Pool:
-    metric = "jaccard" if kind == "bits" else "euclidean"
-    return Pool(values_of(kind, rows), metric=metric, ids=names_of(rows), contents=texts_of(rows))
-
-
-def raw(kind: str, pool: Pool, row: int) -> bytes:
-    """The bytes that a row's vector has in a file."""
-    stored = pool.take([row])
-    return bytes((stored.data[:1] if kind == "sparse" else stored[0, :1]).tobytes())
-
-
-def plain(vectors: Any) -> list[bytes]:
-    if sparse.issparse(vectors):
-        return [part.tobytes() for part in (vectors.data, vectors.indices, vectors.indptr)]
-    return [np.ascontiguousarray(vectors).tobytes()]
-
-
-def same(one: Pool, other: Pool) -> None:
-    assert (one.kind, one.metric, one.dimensions, one.columns) == (
-        other.kind, other.metric, other.dimensions, other.columns,
-    )  # fmt: skip
-    assert one.vectors.dtype == other.vectors.dtype
-    assert plain(one.vectors) == plain(other.vectors)
-    assert one.origin.tobytes() == other.origin.tobytes()
-    assert one.ids == other.ids
-    assert (one._names is None) == (other._names is None)
-    assert repr({k: list(v) for k, v in one.contents.items()}) == repr({k: list(v) for k, v in other.contents.items()})
-    assert one.withdrawn.tolist() == other.withdrawn.tolist()
-    assert one.fingerprint(contents=True) == other.fingerprint(contents=True)
-
-
-def everything(folder: Path) -> bytes:
-    """The raw bytes of every file, hidden ones and neighbours included."""
-    return b"\n".join(path.read_bytes() for path in sorted(folder.parent.rglob("*")) if path.is_file())
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "pools" / "one"
-
 
 # -- what comes back ---------------------------------------------------------------------------------
 
@@ -201,7 +126,7 @@ def test_numbers_become_ids_with_the_first_rows_that_have_any(place: Path) -> No
         folder.append([[4.0]], ids=["y"], contents={"text": ["a"]})
     with pytest.raises(InputError, match="nan is not a finite"):
         folder.append([[np.nan]], ids=["y"])
-    with pytest.raises(InputError, match="no encoded rows"):
+    with pytest.raises(InputError, match="not encoded by"):
         folder.append(np.ones((1, 2), np.float32), ids=["y"], encoded=True)
     assert folder.rows == 4
     folder.verify()
@@ -263,7 +188,7 @@ def test_what_goes_with_the_pool(place: Path) -> None:
             PoolFolder.create(place.parent / "two", make("dense"), embedding_files={name: b""})
     with pytest.raises(InputError, match="JSON"):
         PoolFolder.create(place.parent / "two", make("dense"), about={"x": object()})
-    with pytest.raises(InputError, match="row 0: a content cannot be stored"):
+    with pytest.raises(InputError, match="row 0: its contents cannot be stored"):
         PoolFolder.create(place.parent / "two", Pool([[1.0]], contents={"x": [b"bytes"]}))
     assert sorted(path.name for path in place.parent.iterdir()) == ["c", "copy", "one"]
 
@@ -350,11 +275,11 @@ def test_what_a_person_sees_is_part_of_the_fingerprint(kind: str, place: Path) -
     assert len({each["contents"] for each in prints}) == len(variants)
     assert len({(each["ids"], each["vectors"]) for each in prints}) == 1
     folder = PoolFolder.create(place, make(kind))
-    assert folder.marked == make(kind).fingerprint(contents=True)["contents"]
+    assert folder.contents_hash == make(kind).fingerprint(contents=True)["contents"]
     folder.append(values_of(kind, 2, 6), ids=names_of(2, 6), contents=texts_of(2, 6))
     assert folder.load().fingerprint(6, contents=True) == make(kind).fingerprint(contents=True)
     folder.erase([1])
-    assert folder.marked == make(kind).fingerprint(contents=True)["contents"]
+    assert folder.contents_hash == make(kind).fingerprint(contents=True)["contents"]
 
 
 @KINDS
@@ -397,389 +322,7 @@ def test_hashes_of_many_blocks_follow_rows_that_are_added_and_erased(place: Path
 # -- crashes -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Syncs that take no time: a process that dies loses nothing without them, only a machine does."""
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of open files are read from /proc")
-@KINDS
-def test_all_is_on_the_disk_before_it_counts(kind: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-
-    def noting(name: str, path_of: Callable[..., Any]) -> None:
-        real = getattr(os, name)
-
-        def call(*given: Any, **named: Any) -> Any:
-            done.append(f"{name} {Path(path_of(*given)).name}")
-            return real(*given, **named)
-
-        monkeypatch.setattr(os, name, call)
-
-    noting("fsync", lambda handle: os.readlink(f"/proc/self/fd/{handle}"))
-    noting("replace", lambda old, new: new)
-    noting("rename", lambda old, new: new)
-    noting("unlink", lambda path, **named: path)
-    folder = PoolFolder.create(place, make(kind))
-    names = {path.name for path in folder.files()} - {"pool.json"}
-    ready = done.index("replace pool.json")
-    assert {f"fsync {name}" for name in names} <= set(done[:ready])
-    assert done[ready - 1 :] == [
-        "fsync pool.json.tmp", "replace pool.json", "fsync .one.new", "fsync .one.new", "rename one", "fsync pools",
-    ]  # fmt: skip
-    done.clear()
-    folder.append(values_of(kind, 1, 6), ids=["new"], contents=texts_of(1, 6))
-    ready = done.index("replace pool.json")
-    assert {f"fsync {name}" for name in names - {"origin.npy"}} <= set(done[:ready])
-    assert done[ready + 1] == "fsync one"
-    done.clear()
-    folder.erase([1])
-    vectors = ["data.npy", "indices.npy"] if kind == "sparse" else ["vectors.npy"]
-    assert done == [
-        "fsync erasing.json.tmp", "replace erasing.json", "fsync one",
-        *(f"fsync {name}" for name in [*vectors, "contents.bin", "withdrawn.npy"]),
-        "fsync pool.json.tmp", "replace pool.json", "fsync one", "unlink erasing.json",
-    ]  # fmt: skip
-
-
-def dies_at(step: int, work: Callable[[], Any]) -> bool:
-    """Run in a child that dies at its so-many-th touch of the disk; whether it died."""
-
-    def child() -> None:
-        left = [step]
-
-        def mortal(real: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*given: Any, **named: Any) -> Any:
-                left[0] -= 1
-                if left[0] < 0:
-                    os._exit(9)
-                return real(*given, **named)
-
-            return call
-
-        for name in ("fsync", "pwrite", "replace", "rename", "unlink", "mkdir"):
-            setattr(os, name, mortal(getattr(os, name)))
-        work()
-        os._exit(0)
-
-    process = FORK.Process(target=child)
-    process.start()
-    process.join(60)
-    assert process.exitcode in (0, 9)
-    return process.exitcode == 9
-
-
-@pytest.mark.usefixtures("no_sync")
-@KINDS
-def test_a_crash_at_any_touch_of_the_disk_while_adding(kind: str, tmp_path: Path) -> None:
-    old, new = make(kind), make(kind, 8)
-    steps = 0
-    while True:
-        folder = PoolFolder.create(tmp_path / f"pool{steps}", make(kind))
-        more: dict[str, Any] = {"ids": names_of(2, 6), "contents": {k: v[6:] for k, v in texts_of(8).items()}}
-        died = dies_at(steps, lambda folder=folder, more=more: folder.append(values_of(kind, 2, 6), **more))
-        folder.verify()
-        whole = len(folder.load()) == 8
-        same(folder.load(), new if whole else old)
-        assert whole or died
-        if not whole:
-            folder.append(values_of(kind, 2, 6), **more)
-            folder.verify()
-            same(folder.load(), new)
-        if not died:
-            break
-        steps += 1
-    assert steps > 5
-
-
-@pytest.mark.usefixtures("no_sync")
-@KINDS
-@pytest.mark.parametrize("then", ["load", "erase", "append"])
-def test_a_crash_at_any_touch_of_the_disk_while_erasing(kind: str, then: str, tmp_path: Path) -> None:
-    steps, died = 0, True
-    while died:
-        folder = PoolFolder.create(tmp_path / f"p{steps}" / "pool", make(kind))
-        died = dies_at(steps, lambda folder=folder: folder.erase([1, 4]))
-        pending = (folder.folder / "erasing.json").exists()
-        if then == "load":
-            loaded = folder.load()
-        elif then == "erase":
-            folder.erase([1])
-            loaded = folder.load()
-        else:
-            folder.append(values_of(kind, 1, 6), ids=["new"], contents=texts_of(1, 6))
-            loaded = folder.load()
-        if pending or not died:
-            assert loaded.withdrawn.tolist()[:6] == [False, True, False, False, True, False]
-            assert not (folder.folder / "erasing.json").exists()
-        left = everything(folder.folder)
-        for row in np.flatnonzero(loaded.withdrawn):
-            assert raw(kind, make(kind), int(row)) not in left
-            assert f"Märker-{row:05d}".encode() not in left
-        folder.verify()
-        steps += 1
-    assert steps > 5
-
-
-@pytest.mark.usefixtures("no_sync")
-@KINDS
-def test_a_crash_at_any_touch_of_the_disk_while_creating(kind: str, place: Path) -> None:
-    steps = 0
-    while dies_at(steps, lambda: PoolFolder.create(place, make(kind))) and not place.exists():
-        steps += 1
-    assert steps > 5
-    same(PoolFolder(place).load(), make(kind))
-    PoolFolder(place).verify()
-    assert [path.name for path in place.parent.iterdir()] == ["one"]
-
-
-def _add_and_erase(place: Path, kind: str, say: Any) -> None:
-    folder = PoolFolder(place)
-    for number in range(folder.rows, 100_000):
-        contents = {"text": [f"Märker-{number:05d}-"], "year": [number]}
-        folder.append(values_of(kind, 1, number), ids=[f"id{number}"], contents=contents)
-        say.send(("added", number))
-        if number % 2:
-            folder.erase([number - 3])
-            say.send(("erased", number - 3))
-
-
-@pytest.mark.usefixtures("no_sync")
-@KINDS
-def test_killed_at_random_moments(kind: str, place: Path) -> None:
-    chance = random.Random(5)
-    PoolFolder.create(place, make(kind))
-    added, erased = 5, set()
-    for _ in range(10):
-        hear, say = FORK.Pipe(duplex=False)
-        process = FORK.Process(target=_add_and_erase, args=(place, kind, say))
-        process.start()
-        say.close()
-        time.sleep(chance.uniform(0.02, 0.3))
-        assert process.pid is not None
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        try:
-            while True:
-                what, number = hear.recv()
-                added = max(added, number) if what == "added" else added
-                erased |= {number} if what == "erased" else set()
-        except EOFError:
-            pass
-        folder = PoolFolder(place)
-        loaded = folder.load()
-        folder.verify()
-        assert len(loaded) in (added + 1, added + 2)
-        gone = set(np.flatnonzero(loaded.withdrawn).tolist())
-        assert erased <= gone <= erased | {row for row in range(len(loaded)) if row % 2 == 0}
-        assert len(gone - erased) <= 1
-        erased = gone
-        left = everything(place)
-        for row in range(len(loaded)):
-            assert (f"Märker-{row:05d}-".encode() in left) == (row not in gone)
-            assert (loaded.content(row)["text"] is None) == (row in gone)
-        added = len(loaded) - 1
-    assert added > 20
-    assert erased
-
-
 # -- what can be wrong -------------------------------------------------------------------------------
-
-
-def limited(limit: int, work: Callable[[], Any]) -> str:
-    """What is said in a child that may not write files beyond a size, as on a full disk."""
-    hear, say = FORK.Pipe(duplex=False)
-
-    def child() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-        try:
-            work()
-            say.send("")
-        except Exception as wrong:
-            say.send(f"{type(wrong).__name__}: {wrong}")
-
-    process = FORK.Process(target=child)
-    process.start()
-    said = str(hear.recv())
-    process.join()
-    return said
-
-
-@KINDS
-def test_no_room_for_more(kind: str, place: Path) -> None:
-    said = limited(4000, lambda: PoolFolder.create(place, make(kind, 500)))
-    assert said.startswith("StoreError")
-    assert "the disk is full" in said
-    assert "\n" not in said
-    assert list(place.parent.iterdir()) == []
-    folder = PoolFolder.create(place, make(kind))
-    before = everything(place)
-    more: dict[str, Any] = {"ids": names_of(500, 6), "contents": texts_of(500, 6)}
-    assert "the disk is full" in limited(4000, lambda: folder.append(values_of(kind, 500, 6), **more))
-    assert everything(place) == before
-    assert "the disk is full" in limited(2, lambda: folder.erase([1]))
-    assert everything(place) == before
-    # What was begun is finished by whoever comes next.
-    assert "the disk is full" in limited(10, lambda: folder.erase([2]))
-    same(folder.load(), make(kind).without([2]))
-    assert "the disk is full" in limited(100, lambda: folder.copy_to(place.parent / "two"))
-    assert [path.name for path in place.parent.iterdir()] == ["one"]
-    folder.append(values_of(kind, 500, 6), **more)
-    folder.verify()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 256 kB, where the system lets us have one; else files may be of that size."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(disk)], capture_output=True)
-    if mounted.returncode:
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
-        yield disk
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    else:
-        yield disk
-        subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
-def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
-    place = small_disk / "pool"
-    folder = PoolFolder.create(place, Pool(np.ones((10, 64), np.float32), contents={"t": ["x"] * 10}))
-    with pytest.raises(StoreError, match="the disk is full"):
-        PoolFolder.create(small_disk / "two", Pool(np.ones((5000, 64), np.float32)))
-    for _ in range(100):
-        rows = folder.rows
-        try:
-            folder.append(np.full((50, 64), rows, np.float32), contents={"t": [f"{rows}"] * 50})
-        except StoreError as wrong:
-            said = str(wrong)
-            break
-    assert "the disk is full" in said
-    assert folder.rows == rows
-    folder.verify()
-    assert folder.load().content(rows - 1) == {"t": f"{rows - 50}"}
-    assert [path.name for path in small_disk.iterdir()] == ["pool"]
-
-
-@KINDS
-def test_every_file_that_is_cut_or_missing_is_named(kind: str, place: Path) -> None:
-    folder = PoolFolder.create(place, make(kind), embedding_files={"e.json": b"{}"})
-    for path in folder.files()[1:]:
-        whole = path.read_bytes()
-        if len(whole) == 128:  # the origin of bits is empty
-            continue
-        path.write_bytes(whole[:-1])
-        for use in (folder.load, folder.verify, lambda: folder.erase([0])):
-            with pytest.raises(StoreError, match=f"{path.name}: cut off"):
-                use()
-        path.unlink()
-        with pytest.raises(StoreError, match=f"{path.name}: missing"):
-            folder.load()
-        path.write_bytes(whole)
-    same(folder.load(), make(kind))
-
-
-@KINDS
-def test_every_changed_byte_is_found(kind: str, place: Path) -> None:
-    folder = PoolFolder.create(place, make(kind), embedding_files={"e.json": b"{}"})
-    chance = random.Random(1)
-    for path in folder.files():
-        whole = path.read_bytes()
-        for spot in {0, len(whole) - 1, *(chance.randrange(len(whole)) for _ in range(10))}:
-            path.write_bytes(whole[:spot] + bytes([whole[spot] ^ 0x11]) + whole[spot + 1 :])
-            with pytest.raises((StoreError, InputError)) as caught:
-                folder.verify()
-            assert "\n" not in str(caught.value)
-        path.write_bytes(whole)
-    folder.verify()
-
-
-def test_damaged_contents_are_named_by_their_row(place: Path) -> None:
-    folder = PoolFolder.create(place, make("dense"))
-    data = (place / "contents.bin").read_bytes()
-    (place / "contents.bin").write_bytes(data.replace(b'"M\xc3\xa4rker-00003', b"}M\xc3\xa4rker-00003"))
-    pool = folder.load()
-    assert pool.content(2)["year"] == 1902
-    with pytest.raises(StoreError, match="contents of row 3 are damaged"):
-        pool.content(3)
-
-
-def test_sparse_entries_that_point_nowhere_are_refused(place: Path) -> None:
-    folder = PoolFolder.create(place, make("sparse"))
-    for name in ("indices.npy", "indptr.npy"):
-        whole = (place / name).read_bytes()
-        (place / name).write_bytes(whole[:131] + b"\x70" + whole[132:])
-        with pytest.raises(StoreError, match=f"{name}: damaged"):
-            folder.load()
-        (place / name).write_bytes(whole)
-
-
-def test_other_things_that_are_wrong(place: Path) -> None:
-    with pytest.raises(InputError, match="no pool is stored here"):
-        PoolFolder(place).load()
-    with pytest.raises(InputError, match="no pool is stored here"):
-        PoolFolder(place).erase([0])
-    folder = PoolFolder.create(place, make("dense"))
-    with pytest.raises(InputError, match="exists already"):
-        PoolFolder.create(place, make("dense"))
-    with pytest.raises(InputError, match="exists already"):
-        folder.copy_to(place)
-    written = json.loads((place / "pool.json").read_text())
-    (place / "pool.json").write_text(json.dumps({**written, "format": 99}))
-    with pytest.raises(StoreError, match=r"newer version \(format 99"):
-        folder.load()
-    (place / "pool.json").write_text(json.dumps({**written, "rows": 5}))
-    with pytest.raises(StoreError, match=r"pool.json: damaged"):
-        folder.load()
-    (place / "pool.json").write_text("{")
-    with pytest.raises(StoreError, match=r"pool.json: damaged"):
-        folder.load()
-    (place / "pool.json").write_text(json.dumps(written))
-    (place / "erasing.json").write_text("[99]")
-    with pytest.raises(StoreError, match=r"erasing.json: damaged"):
-        folder.load()
-    file = place.parent / "file"
-    file.write_text("")
-    with pytest.raises(StoreError, match="cannot be stored"):
-        PoolFolder.create(file / "pool", make("dense"))
-
-
-def test_a_folder_that_may_not_be_written_to(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = PoolFolder.create(place, make("dense"))
-    real = os.open
-
-    def refuse(path: Any, flags: int, *more: Any, **named: Any) -> int:
-        if flags & (os.O_WRONLY | os.O_RDWR):
-            raise PermissionError(13, "Permission denied")
-        return real(path, flags, *more, **named)
-
-    def refuse_open(self: Path, mode: str = "r", *more: Any, **named: Any) -> Any:
-        if set(mode) & set("wa+"):
-            raise PermissionError(13, "Permission denied")
-        return open(self, mode, *more, **named)
-
-    monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr(Path, "open", refuse_open)
-    for use in (lambda: folder.erase([1]), lambda: folder.append([[1.0] * 4], ids=["x"], contents=texts_of(1))):
-        with pytest.raises(StoreError, match=r"rows cannot be .* \(Permission denied\)"):
-            use()
-    same(folder.load(), make("dense"))
-    folder.verify()
-
-
-def test_only_one_process_stores_a_pool_in_a_place(place: Path) -> None:
-    class Slow(Pool):
-        def content(self, row: int) -> dict[str, Any]:
-            if row == 3:
-                with pytest.raises(StoreError, match="another process is storing"):
-                    PoolFolder.create(place, make("dense"))
-            return super().content(row)
-
-    PoolFolder.create(place, Slow(values_of("dense", 6), ids=names_of(6), contents=texts_of(6)))
-    same(PoolFolder(place).load(), make("dense"))
 
 
 # -- memory ------------------------------------------------------------------------------------------

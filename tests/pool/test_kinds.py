@@ -216,7 +216,7 @@ def test_indices_that_point_nowhere_are_refused(form: str, part: str, value: int
 
 
 def test_a_dense_pool_takes_no_sparse_vectors_but_a_sparse_one_takes_dense_ones() -> None:
-    with pytest.raises(InputError, match="sparse matrix for a pool of dense vectors"):
+    with pytest.raises(InputError, match="the pool holds dense vectors"):
         Pool(ROWS).encode(sparse.csr_array(ROWS))
     assert of_kind("sparse").encode(ROWS.tolist()).toarray().tolist() == ROWS.tolist()
 
@@ -258,7 +258,7 @@ def test_bad_bits(bits: Any, says: str) -> None:
 
 
 def test_bits_have_a_metric_of_their_own() -> None:
-    with pytest.raises(InputError, match="packed bits are compared by metric 'jaccard', not 'euclidean'"):
+    with pytest.raises(InputError, match="packed bits need the metric 'jaccard', not 'euclidean'"):
         Pool(PackedBits(np.zeros((1, 1), np.uint8), 8))
     assert Pool(BITS).kind == "dense"
 
@@ -297,9 +297,9 @@ def test_files_of_bits(tmp_path: Path) -> None:
     assert load_pool(tmp_path / "b.npy", metric="jaccard").pool.fingerprint() == expected
     assert load_pool(tmp_path / "p.npz", metric="jaccard", bits=4).pool.fingerprint() == expected
     assert load_pool(tmp_path / "s.npz", metric="jaccard").pool.fingerprint() == expected
-    with pytest.raises(InputError, match=r"p\.npz: row 0, column 0: 80 is neither 0 nor 1; packed bits .*--bits"):
+    with pytest.raises(InputError, match=r"p\.npz: row 0, column 0: 80 is neither 0 nor 1; for packed bits .*--bits"):
         load_pool(tmp_path / "p.npz", metric="jaccard")
-    with pytest.raises(InputError, match=r"p\.npz: packed bits are compared by metric 'jaccard'"):
+    with pytest.raises(InputError, match=r"p\.npz: packed bits need the metric 'jaccard'"):
         load_pool(tmp_path / "p.npz", bits=4)
     with pytest.raises(InputError, match=r"s\.npz: packed bits of type"):
         load_pool(tmp_path / "s.npz", metric="jaccard", bits=4)

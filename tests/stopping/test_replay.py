@@ -89,10 +89,10 @@ def test_bad_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load_runs(tmp_path / "runs.jsonl")
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match=r"no traces as --out writes them \(KeyError: 'learner'\)"):
+    with pytest.raises(InputError, match=r"not traces written by --out \(KeyError: 'learner'\)"):
         load_runs(path)
     path.write_text("")
-    with pytest.raises(InputError, match="no traces in it"):
+    with pytest.raises(InputError, match="contains no traces"):
         load_runs(path)
     write_traces(path, [trace(300, 20)])
     with pytest.raises(InputError, match="a pool of 10 rows has no row 299"):

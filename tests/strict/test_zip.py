@@ -39,7 +39,7 @@ def test_a_plain_file_is_read(tmp_path):
     ["/a", "../a", "a/../b", "a//b", "./a", "C:/a", "C:\\a", "a\\b", "a\nb", "e\u0301", "a.", "a ", " a", "a/b/c/d", "", "x" * 300],
 )  # fmt: skip
 def test_odd_names_are_refused(tmp_path, name):
-    with pytest.raises(InputError, match="no plain file name"):
+    with pytest.raises(InputError, match="not a plain file name"):
         members(write(tmp_path / "a.zip", {name: b"x"}))
 
 
@@ -81,7 +81,7 @@ def test_members_that_share_their_bytes_are_refused(tmp_path):
     place = data.rindex(b"PK\1\2") + 42
     data[place : place + 4] = bytes(4)
     path.write_bytes(data)
-    with pytest.raises(InputError, match=r"overlaps|begins otherwise|lies between"):
+    with pytest.raises(InputError, match=r"overlaps|does not begin as|in between"):
         members(path)
 
 
@@ -96,7 +96,7 @@ def test_arrays(tmp_path):
     data = io.BytesIO()
     np.save(data, np.zeros((3, 2)))
     huge = data.getvalue().replace(b"(3, 2)", b"(3, 9)")
-    with pytest.raises(InputError, match="declares the shape"):
+    with pytest.raises(InputError, match="declared shape"):
         check_npy(io.BytesIO(huge), len(huge))
 
 
@@ -106,7 +106,7 @@ def test_arrays(tmp_path):
         (b"[" * 100_000, "nested"),
         (b"[" * 40 + b"]" * 40, "nested"),
         (b'{"a": 1, "a": 2}', "twice"),
-        (b"[NaN]", "no number"),
+        (b"[NaN]", "not a number"),
         (b"[1e999]", "too large"),
         (b"[" + b"1," * 200_000 + b"1]", "values"),
         (b'"' + b"x" * 2_000_000 + b'"', "bytes"),

@@ -208,7 +208,9 @@ def test_an_image_of_a_billion_pixels_is_refused(team):
         for name in ("a.png", "b.png"):
             packed.writestr(name, png)
     kept = upload(team.http["owner"], "x.zip", made.getvalue()).json()["upload"]
-    refused(team.http["owner"].post("/api/campaigns", json={"name": "b", "upload": kept}), 422, "is no readable image")
+    refused(
+        team.http["owner"].post("/api/campaigns", json={"name": "b", "upload": kept}), 422, "is not a readable image"
+    )
 
 
 def test_too_large_a_file_is_cut_off_while_it_comes(tmp_path):

@@ -177,5 +177,5 @@ def test_a_hash_of_what_is_to_be_forgotten_is_nowhere(home, tmp_path):
     with home.open("one") as campaign:
         marks = [event["pool"] for event in campaign.history() if "pool" in event]
     assert [(each["vectors"], each["contents"]) for each in marks] == [("not kept", "not kept")] * 2
-    assert home.pool_folder("one").marked is None
+    assert home.pool_folder("one").contents_hash is None
     shutil.rmtree(home.folder)

@@ -95,7 +95,7 @@ def _check_pool(pool: Pool, created: events.Created) -> None:
         contents, _ = known.pop("contents", None), known.pop("vectors", None)
         if isinstance(pool, StoredPool):
             pool.folder.verify()
-            differs = ["contents"] if contents and pool.folder.marked not in (None, contents) else []
+            differs = ["contents"] if contents and pool.folder.contents_hash not in (None, contents) else []
     now = pool.fingerprint(created.rows, contents="contents" in known)
     differs += [part for part in ("contents", "vectors", "ids") if part in known and now.get(part) != known[part]]
     for part in reversed(differs):

@@ -10,7 +10,7 @@ import typer
 from activecover.cli import _options as options
 from activecover.cli._show import meter, out, print_json, print_table
 from activecover.errors import InputError
-from activecover.lab.datasets import DATASETS, Source, data_folder, fetch, load_dataset
+from activecover.lab.datasets import DATASETS, DatasetSpec, data_folder, fetch, load_dataset
 
 app = typer.Typer(help="Get the benchmark data sets and check them.", no_args_is_help=True)
 
@@ -36,7 +36,7 @@ def list_datasets(data_dir: Folder = None, json: options.Json = False) -> None:
     _say(f"data folder: {data_folder(data_dir)}")
 
 
-def _is_here(source: Source, folder: Path) -> bool:
+def _is_here(source: DatasetSpec, folder: Path) -> bool:
     """Whether all downloads are there or, if there are none, files that were put there by hand."""
     there = [(folder / download.file).exists() for download in source.downloads]
     if any(there):

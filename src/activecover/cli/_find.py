@@ -20,7 +20,7 @@ from activecover.cli import _options as options
 from activecover.cli._show import err, out, print_json
 from activecover.errors import LARGEST_COUNT, InputError
 from activecover.files import check_writable, replacing
-from activecover.pool import PackedBits, bits_set, load_pool, read_vectors
+from activecover.pool import PackedBits, bit_vectors, bits_set, dense_vectors, load_pool, read_vectors, sparse_vectors
 from activecover.spreadsheet import GuardedWriter
 
 try:
@@ -172,15 +172,15 @@ def _vector(campaign: Campaign, item: Item) -> dict[str, object]:
     pool = campaign.pool
     row = pool.row(item.id)
     if pool.kind == "bits":
-        places = bits_set(pool.vectors[row], pool.dimensions).tolist()
+        places = bits_set(bit_vectors(pool.vectors)[row], pool.dimensions).tolist()
         names = [_name(pool.columns, place) for place in places[:_MOST_BITS]]
         more = " …" if len(places) > len(names) else ""
         return {f"{len(places):,} of {pool.dimensions:,} bits": " ".join(names) + more}
     if pool.kind == "sparse":
-        stored = pool.take([row])
+        stored = sparse_vectors(pool.take([row]))
         largest = np.argsort(-np.abs(stored.data), kind="stable")[:_MOST_COLUMNS]
         return {_name(pool.columns, int(stored.indices[at])): f"{stored.data[at]:.6g}" for at in largest}
-    values = (pool.vectors[row].astype(float) + pool.origin).tolist()
+    values = (dense_vectors(pool.vectors)[row].astype(float) + pool.origin).tolist()
     return {_name(pool.columns, place): f"{value:.6g}" for place, value in enumerate(values)}
 
 

@@ -12,7 +12,7 @@ from activecover.cli import _options as options
 from activecover.cli._show import out, print_json, print_table
 from activecover.errors import InputError
 from activecover.planning import ExplorePlan, SampleEstimate, estimate_from_sample, plan_explore, plan_from_sample
-from activecover.pool import as_positive, load_pool
+from activecover.pool import as_positive, dense_vectors, load_pool
 from activecover.stopping import CertificatePlan, draws_to_exclude, labels_to_hit, plan_certificate
 
 app = typer.Typer(help="Plan how much to label.", no_args_is_help=True)
@@ -69,7 +69,7 @@ def explore(
     if words is None:
         raise InputError("the sample has no labels: give their column with --label-col, or their file with --labels")
     try:
-        estimate = estimate_from_sample(loaded.pool.vectors, as_positive(words, positive))
+        estimate = estimate_from_sample(dense_vectors(loaded.pool.vectors), as_positive(words, positive))
     except InputError as error:
         raise InputError(f"{from_sample if labels is None else labels}: {error}") from error
     likely, careful = plan_from_sample(

@@ -1,4 +1,4 @@
-"""Which open rows are nearest to any positive: exactly, fast, and nothing else."""
+"""The open rows nearest to any positive, found exactly and fast."""
 
 from activecover.frontier._base import NO_KEY, Frontier, Nearest
 from activecover.frontier._bits import BitFrontier

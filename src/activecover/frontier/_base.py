@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.pool import Pool, Vectors
 
-#: Where a key is expected and there is none.
+#: The key of a row that has no nearest positive.
 NO_KEY = int(np.iinfo(np.int64).min)
 
 Rows = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ RowsLike = Sequence[int] | npt.NDArray[np.integer]
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """Rows in the order in which to ask for them, how far each is, and from which positive."""
+    """Rows in the order to ask for them, their distances, and the positive that each is nearest to."""
 
     rows: Rows
     distances: npt.NDArray[np.float64]
@@ -32,64 +32,83 @@ class Nearest:
 class Frontier(ABC):
     """The open rows of a pool, ordered by distance to the nearest positive.
 
-    Rules for implementers (``activecover.testing.check_frontier`` holds them all):
+    Rules for implementers (``activecover.testing.check_frontier`` tests them all):
 
-    - The distance of two rows is that of the pool's stored values: differences squared and summed in
-      float64 by the shared kernel (of sparse rows: in the order of their columns), or the share of bits
-      that are not in common. Anything faster may only filter.
-    - Rows come by ascending distance, ties by the lower row. Among equally near positives the one with
-      the lower key is the source.
-    - The order of ``add``, ``remove``, ``retire`` and ``restore`` never shows: the state is that of the
-      sets of positives and open rows.
-    - ``nearest`` changes nothing, and ``nearest(k)`` is ``k`` times ``nearest(1)`` with the row so found
-      retired in between.
-    - A closed row's vector is never read, so that it may have been erased. A positive of the pool that
-      is erased is one no more, as if it had been removed.
-    - Calls may come from several threads.
-    - An approximate frontier sets ``exact = False`` and says so by name.
+    - The distance between two rows is computed from the pool's stored values: differences squared and summed in
+      float64 by the shared kernel (for sparse rows, in the order of their columns), or the fraction of bits that
+      are not in common. Faster methods may only be used as filters.
+    - Rows are returned in order of distance, ties by the lower row. Among equally near positives the source is the
+      one with the lower key.
+    - The order of calls to ``add``, ``remove``, ``retire`` and ``restore`` has no effect: the state depends only on
+      the sets of positives and open rows.
+    - ``nearest`` changes nothing, and ``nearest(k)`` equals ``k`` calls of ``nearest(1)``, each followed by
+      retiring the row found.
+    - The vector of a closed row is never read, since it may have been erased. A positive of the pool that is erased
+      stops being one, as if it had been removed.
+    - Methods may be called from several threads.
+    - An approximate frontier sets ``exact = False``, and its name says that it is approximate.
 
-    A positive's key is its row number if it lies in the pool and a negative number of the caller's
-    choice if it does not.
+    A positive's key is its row number if it is in the pool, or a negative number of the caller's choice if it is
+    not.
     """
 
     exact: ClassVar[bool] = True
-    #: The kind of pools that it serves: dense, sparse or bits.
+    #: The kind of pool that it supports: dense, sparse or bits.
     kind: ClassVar[str] = "dense"
 
     @property
     @abstractmethod
     def positives(self) -> int:
-        """How many positives there are."""
+        """Number of positives."""
 
     @abstractmethod
     def add(self, keys: RowsLike, vectors: Vectors) -> None:
-        """Add positives by key, with vectors as the pool stores (or encodes) them."""
+        """Add positives by key, with vectors as stored or encoded by the pool."""
 
     @abstractmethod
     def remove(self, keys: RowsLike) -> None:
-        """Take positives back, as if they had never been added."""
+        """Remove positives, as if they had never been added."""
 
     @abstractmethod
     def retire(self, rows: RowsLike) -> None:
-        """Close rows: they are not proposed any more, and their vectors not read."""
+        """Close rows: they are no longer proposed, and their vectors no longer read."""
 
     @abstractmethod
     def restore(self, rows: RowsLike) -> None:
-        """Open closed rows again."""
+        """Reopen closed rows."""
 
     @abstractmethod
     def extend(self) -> None:
-        """Take in the rows by which the pool has grown."""
+        """Include the rows that were added to the pool."""
 
     @abstractmethod
     def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
-        """The ``k`` open rows nearest to any positive, leaving out some; fewer where fewer are left.
+        """The ``k`` open rows nearest to any positive, except those in ``without``; fewer if fewer are left.
 
-        With no positive there is no nearest row: the answer is empty.
+        The result is empty if there are no positives.
         """
 
 
+def new_keys(keys: RowsLike, known: Container[int]) -> Rows:
+    """The keys of positives to add; one that is already known, or repeated, is refused."""
+    added = np.asarray(keys, np.int64)
+    if len(np.unique(added)) != len(added) or any(key in known for key in added.tolist()):
+        raise InputError("a positive can be added only once: remove it before adding it again")
+    return added
+
+
+def known_keys(keys: RowsLike, known: Container[int]) -> Rows:
+    """The keys of positives to remove; one that is not known is refused."""
+    gone = np.asarray(keys, np.int64)
+    for key in gone.tolist():
+        if key not in known:
+            raise InputError(f"positive {key} is not known here")
+    return gone
+
+
 def check_kind(served: str, pool: Pool, name: str) -> None:
-    """Refuse a pool of a kind that a frontier does not serve."""
+    """Refuse a pool of a kind that the frontier does not support."""
     if served != pool.kind:
-        raise InputError(f"frontier {name!r} serves {served!r} pools, and this one is {pool.kind!r}: use 'auto'")
+        raise InputError(
+            f"frontier {name!r} needs a pool of kind {served!r}, but this one is {pool.kind!r}: use 'auto'"
+        )

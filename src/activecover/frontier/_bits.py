@@ -1,4 +1,4 @@
-"""The backend for pools of bits: shares of common bits, counted word by word."""
+"""The backend for pools of bits, which counts common bits word by word."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 
 from activecover.frontier import _bits_kernel as kernel
 from activecover.frontier._base import Rows
-from activecover.frontier._scan import ScanFrontier, row_blocks, rows_of
+from activecover.frontier._scan import ArrayPositives, Positives, ScanFrontier, row_blocks, rows_of
 from activecover.parallel import for_each
-from activecover.pool import Pool
+from activecover.pool import Pool, bit_vectors
 
 _BLOCK_ROWS = 8192
 
 
 class BitFrontier(ScanFrontier):
-    """The exact frontier for pools of bits, by Jaccard distance: one less the share of common bits.
+    """The exact frontier for pools of bits, by Jaccard distance: one minus the fraction of common bits.
 
-    A row whose number of bits alone puts it farther from a positive than it is from another is passed
-    over. Two rows with no bits at all are at distance 0.
+    A row is skipped if its number of bits alone shows that another positive is nearer. Two rows with no bits set
+    are at distance 0.
 
     Parameters
     ----------
     pool : Pool
-        One of bits; rows that were withdrawn are closed from the start.
+        A pool of bits; withdrawn rows are closed from the start.
 
     Examples
     --------
@@ -39,9 +39,14 @@ class BitFrontier(ScanFrontier):
 
     kind: ClassVar[str] = "bits"
 
+    _known: ArrayPositives
+
     def __init__(self, pool: Pool) -> None:
         self._ones = np.zeros(0, np.int64)
         super().__init__(pool)
+
+    def _no_positives(self) -> Positives:
+        return ArrayPositives(bit_vectors(self._pool.take([])))
 
     def _take_in(self, first: int, total: int) -> None:
         added = np.empty(total - first, np.int64)
@@ -52,11 +57,11 @@ class BitFrontier(ScanFrontier):
         keys, positives = self._known.keys[new], self._known.vectors[new]
         if not len(keys) or (rows is not None and not len(rows)):
             return
-        words, ones = self._pool.vectors, np.empty(len(keys), np.int64)
+        words, ones = bit_vectors(self._pool.vectors), np.empty(len(keys), np.int64)
         kernel.count_ones(positives, 0, ones)
 
         def work(block: tuple[int, int, Rows | None]) -> None:
-            kernel.settle(
+            kernel.refine(
                 words, rows_of(block, self._open), self._ones, positives, ones, keys, self._values, self._sources
             )
 

@@ -1,4 +1,4 @@
-"""The compiled half of the scan over bits: how many are set, and how many of them in common."""
+"""Compiled part of the scan over bits: counts of set bits and of common bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from activecover.compiling import compiled
 
 
 def _population_count(typing_context: Any, word: Any) -> Any:
-    """How many bits of a word are set: one instruction where the processor has it."""
+    """Number of bits set in a word: one instruction if the processor has it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -25,7 +25,7 @@ _ones: Any = intrinsic(_population_count)
 
 @compiled()
 def count_ones(words: Any, first: int, result: Any) -> None:
-    """How many bits are set in each of the rows from ``first`` on."""
+    """Number of bits set in each row from ``first`` on."""
     for place in range(result.shape[0]):
         total = np.uint64(0)
         for t in range(words.shape[1]):
@@ -42,13 +42,13 @@ def _common(words: Any, row: int, positives: Any, j: int) -> Any:
 
 
 @compiled()
-def settle(
+def refine(
     words: Any, rows: Any, ones: Any, positives: Any, positive_ones: Any, keys: Any, distances: Any, sources: Any
 ) -> None:
-    """Compare rows with positives and keep what is nearer.
+    """Compare rows with positives and keep the nearest.
 
-    Every distance is one division of two whole numbers, rounded once: equal shares are equal numbers.
-    Division never turns an order round, so that a bound on the share bounds the number too.
+    Every distance is one division of two integers, rounded once, so equal fractions give equal numbers. Rounded
+    division preserves order, so a bound on the fraction also bounds the number.
     """
     for row in rows:
         best, source, mine = distances[row], sources[row], ones[row]
@@ -58,7 +58,7 @@ def settle(
             if more == 0:
                 distance = 0.0
             else:
-                # At best all bits of the one are among those of the other.
+                # In the best case all bits of one row are also in the other.
                 if (more - fewer) / more > best:
                     continue
                 common = _common(words, row, positives, j)

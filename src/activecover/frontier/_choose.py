@@ -1,4 +1,4 @@
-"""Which backend serves a pool: all exact ones give the same rows in the same order."""
+"""The choice of a backend; all exact ones return the same rows in the same order."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from activecover.frontier.ray import RayFrontier
 from activecover.pool import Pool
 from activecover.registry import Entry, Registry
 
-#: Up to so many dimensions a tree leaves most of the pool untouched at each step.
+#: Up to this many dimensions, a tree leaves most of the pool untouched at each step.
 TREE_DIMENSIONS = 4
-#: From so many rows on, rotating them once is soon paid back.
+#: With at least this many rows, rotating them once soon pays off.
 MANY_ROWS = 50_000
 
 FRONTIERS: Registry[Frontier] = Registry("frontier", group="activecover.frontiers")
-FRONTIERS.add(Entry("exact", ExactFrontier, "blocked products, settled exactly; any number of dimensions"))
+FRONTIERS.add(Entry("exact", ExactFrontier, "blocked products, compared exactly; any number of dimensions"))
 FRONTIERS.add(Entry("pruned", PrunedFrontier, "scan of a few rotated coordinates; many rows"))
 FRONTIERS.add(Entry("pruned-half", partial(PrunedFrontier, half=True), "the same in float16; pools mapped from a file"))
 FRONTIERS.add(Entry("tree", TreeFrontier, "k-d tree; few dimensions, or low intrinsic dimension"))
-FRONTIERS.add(Entry("sparse", SparseFrontier, "products of sparse rows, settled exactly; sparse pools"))
+FRONTIERS.add(Entry("sparse", SparseFrontier, "products of sparse rows, compared exactly; sparse pools"))
 FRONTIERS.add(Entry("bits", BitFrontier, "counts of common bits; pools of bits"))
 FRONTIERS.add(Entry("ray", RayFrontier, "an exact frontier in every shard of a Ray cluster; pools in shards"))
-# Approximate ones serve only who asks for them by name.
+# Approximate backends are used only if named.
 FRONTIERS.add(Entry("faiss-hnsw", partial(FaissFrontier, structure="hnsw"), "approximate: FAISS graph; huge pools"))
 FRONTIERS.add(Entry("faiss-ivf", partial(FaissFrontier, structure="ivf"), "approximate: FAISS cells; quick to build"))
 
-#: Which backend serves the pools that are not dense.
+#: The backends of pools that are not dense.
 _BY_KIND = {"sparse": "sparse", "bits": "bits", "sharded": "ray"}
 
 
 def choose_frontier(pool: Pool, name: str = "auto") -> Frontier:
-    """A frontier by name, or (``auto``) the exact one that is quickest for the pool.
+    """A frontier by name, or (``auto``) the fastest exact one for the pool.
 
     Examples
     --------

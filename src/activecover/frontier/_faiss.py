@@ -1,10 +1,11 @@
-"""The approximate backend: a step looks only at the neighbours that a FAISS index names."""
+"""The approximate backend: each step examines only neighbours found by a FAISS index."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,50 +13,50 @@ import numpy.typing as npt
 
 from activecover.errors import InputError, check_count
 from activecover.frontier import _faiss_kernel as kernel
-from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, check_kind
+from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, check_kind, known_keys, new_keys
 from activecover.frontier._exact import ExactFrontier
-from activecover.frontier._faiss_index import STRUCTURES, adopt_index, build_index
+from activecover.frontier._faiss_index import STRUCTURES, FaissIndex, adopt_index, build_index
 from activecover.frontier._locked import one_at_a_time
-from activecover.frontier._scan import Positives
+from activecover.frontier._scan import ArrayPositives
 from activecover.frontier.distance import summation_plan
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors, dense_vectors
 
-#: Neighbours that are searched for when a positive is new; twice as many whenever they are used up.
+#: Neighbours searched for when a positive is added; doubled whenever they are used up.
 FIRST_NEIGHBOURS = 32
 REACH = 1024
 _PER_LIST = ("start", "length", "stages", "ends", "far", "through", "keys")
 
 
 class FaissFrontier(Frontier):
-    """Rows near positives by an approximate index; the distances shown are exact.
+    """Rows near positives, found by an approximate index; the distances returned are exact.
 
-    Every positive has a list of its neighbours in the index, with distances by the shared kernel, and
-    one heap over all lists names the nearest open row. A list that is used up is searched anew for twice
-    as many, once nothing nearer is left elsewhere. So a step costs a search or two, whatever the size of
-    the pool. When all lists are through, what is left is scanned exactly: every open row is reached.
+    Every positive has a list of its neighbours in the index, with distances from the shared kernel, and one heap
+    over all lists yields the nearest open row. When a list is used up and nothing nearer is left elsewhere, twice as
+    many neighbours are searched for. A step thus costs one or two searches, whatever the size of the pool. When all
+    lists are exhausted, the remaining rows are scanned exactly, so every open row is reached.
 
-    Approximate is only which neighbours the index names, and that a positive is asked for ``reach``
-    neighbours at the most. What comes back depends on the positives and the open rows alone, not on how
-    they came about: searches are only remembered.
+    Only two things are approximate: which neighbours the index finds, and that at most ``reach`` neighbours of a
+    positive are examined. The result depends only on the sets of positives and open rows, not on the order of calls;
+    searches are cached.
 
     Parameters
     ----------
     pool : Pool
-        The rows; those that were withdrawn are left out.
+        The rows; withdrawn ones are left out.
     structure : {"hnsw", "ivf"}
-        A graph (slow to build, quick to search) or cells (the other way round).
+        A graph (slow to build, fast to search) or cells (fast to build, slower to search).
     index : faiss.Index or path, optional
-        An index of yours with one vector per row whose ids are the row numbers. Rows that are added to
-        the pool are added to it too; a row that is erased is never proposed, but stays in your index.
+        An existing index with one vector per row, whose ids are the row numbers. Rows added to the pool are added to
+        it too. An erased row is never proposed, but it stays in your index.
     reach : int
-        Neighbours of a positive to look at, at the most.
+        Most neighbours of a positive to examine.
     deterministic : bool
-        Build on one thread. FAISS promises the same index again only so.
+        Build on one thread; only then does FAISS always build the same index.
 
     Notes
     -----
-    An index that grows with its pool is not the one that is built on the grown pool at once: it may
-    name other neighbours. After rows are added, restored or erased all positives are searched for anew.
+    An index that grows with its pool differs from one built on the grown pool, and may find other neighbours. After
+    rows are added, restored or erased, the neighbours of all positives are searched for again.
 
     Examples
     --------
@@ -69,7 +70,13 @@ class FaissFrontier(Frontier):
     exact: ClassVar[bool] = False
 
     def __init__(
-        self, pool: Pool, structure: str = "hnsw", *, index: Any = None, reach: int = REACH, deterministic: bool = True
+        self,
+        pool: Pool,
+        structure: str = "hnsw",
+        *,
+        index: FaissIndex | str | Path | None = None,
+        reach: int = REACH,
+        deterministic: bool = True,
     ) -> None:
         if structure not in STRUCTURES:
             raise InputError(f"unknown structure {structure!r}: choose one of {', '.join(STRUCTURES)}")
@@ -84,9 +91,9 @@ class FaissFrontier(Frontier):
         )
         self._reach = reach
         self._open = ~pool.withdrawn
-        #: The same but within a call, where rows that were taken count as closed.
+        #: The same, but rows taken during a call count as closed.
         self._free = self._open.copy()
-        self._known = Positives(pool.take([]))
+        self._known = ArrayPositives(dense_vectors(pool.take([])))
         self._rest: _Rest | None = None
         self._clear()
 
@@ -96,10 +103,8 @@ class FaissFrontier(Frontier):
         return len(self._known)
 
     @one_at_a_time
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
-        new = np.asarray(keys, np.int64)
-        if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
-            raise InputError("a positive can be added once only: remove it before adding it again")
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
+        new = new_keys(keys, self._known)
         self._close_erased()
         first = len(self._known)
         self._known.add(new, np.asarray(vectors, np.float32).reshape(len(new), self._pool.dimensions))
@@ -108,11 +113,7 @@ class FaissFrontier(Frontier):
     @one_at_a_time
     def remove(self, keys: RowsLike) -> None:
         self._close_erased()
-        gone = np.asarray(keys, np.int64)
-        for key in gone.tolist():
-            if key not in self._known:
-                raise InputError(f"positive {key} is not known here")
-        self._drop(gone)
+        self._drop(known_keys(keys, self._known))
 
     @one_at_a_time
     def retire(self, rows: RowsLike) -> None:
@@ -125,7 +126,7 @@ class FaissFrontier(Frontier):
         chosen = chosen[~self._open[chosen] & ~self._pool.withdrawn[chosen]]
         if len(chosen):
             self._open[chosen] = self._free[chosen] = True
-            # Closed rows are left out of the lists, their vectors unread.
+            # Closed rows are left out of the lists, and their vectors are not read.
             self._begin_anew()
 
     @one_at_a_time
@@ -137,7 +138,7 @@ class FaissFrontier(Frontier):
         self._open = np.concatenate([self._open, ~self._pool.withdrawn[first:]])
         self._free = self._open.copy()
         rows = first + np.flatnonzero(self._open[first:])
-        self._index.add(rows, self._pool.take(rows))
+        self._index.add(rows, dense_vectors(self._pool.take(rows)))
         self._rest = None
         self._begin_anew()
 
@@ -147,7 +148,7 @@ class FaissFrontier(Frontier):
         k = max(0, min(k, len(self._open))) if len(self._known) else 0
         held = np.asarray(without, np.int64)
         rows, squared, keys = np.empty(k, np.int64), np.empty(k), np.empty(k, np.int64)
-        # What is closed for good need not be read again at the next call; the rest is done on a copy.
+        # Rows closed permanently need not be read again by the next call; the rest works on a copy.
         while k and (needy := kernel.first_open(self._heap, self._lists, self._open)) >= 0:
             self._widen(needy)
         heap = _copied(self._heap)
@@ -166,7 +167,7 @@ class FaissFrontier(Frontier):
         return found if count == k else self._and_the_rest(found, k, held)
 
     def _and_the_rest(self, found: Nearest, k: int, held: Rows) -> Nearest:
-        """The lists are through: what is in none of them comes in its exact order."""
+        """All lists are exhausted: return the remaining rows in exact order."""
         if self._rest is None:
             self._rest = _Rest(self._pool)
         self._rest.catch_up(self._known, self._open)
@@ -178,7 +179,7 @@ class FaissFrontier(Frontier):
         )
 
     def _clear(self) -> None:
-        """No lists: room for a few."""
+        """Empty lists, with space for a few."""
         stages = 1 + max(0, math.ceil(math.log2(self._reach / FIRST_NEIGHBOURS)))
         self._lists = kernel.Lists(
             rows=np.empty(1 << 12, np.int32), squared=np.empty(1 << 12), start=np.zeros(8, np.int64),
@@ -194,7 +195,7 @@ class FaissFrontier(Frontier):
         self._search(0)
 
     def _search(self, first: int) -> None:
-        """Give the positives from ``first`` on their lists, in one search."""
+        """Fill the lists of the positives from ``first`` on, in one search."""
         total = len(self._known)
         while len(self._asked) < total:
             self._asked = _doubled(self._asked)
@@ -214,13 +215,13 @@ class FaissFrontier(Frontier):
         kernel.push_all(self._heap, self._lists, first, total)
 
     def _widen(self, one: int) -> None:
-        """Search for twice as many neighbours of a positive."""
+        """Search for twice as many neighbours of one positive."""
         self._asked[one] = min(2 * self._asked[one], self._reach)
         found, far = self._index.search(self._known.vectors[one : one + 1], int(self._asked[one]))
         self._lengthen(one, found[0], far[0])
 
     def _lengthen(self, one: int, found: Rows, far: float) -> None:
-        """Append to a list, as its next stage, what it does not have yet of the rows that were found, by distance."""
+        """Append the newly found rows to a list as its next stage, by distance."""
         lists = self._lists
         before = slice(int(lists.start[one]), int(lists.start[one] + lists.length[one]))
         found = found[(found >= 0) & (found < len(self._open))]
@@ -243,7 +244,7 @@ class FaissFrontier(Frontier):
         self._lists.stages[one] = stage + 1
 
     def _make_room(self, wanted: int, moving: int) -> None:
-        """Close the gaps that moved lists left, or double the room, until a list of ``wanted`` rows fits."""
+        """Compact the lists, or double the space, until a list of ``wanted`` rows fits."""
         lists = self._lists
         if self._end + wanted <= len(lists.rows):
             return
@@ -260,7 +261,7 @@ class FaissFrontier(Frontier):
         self._lists, self._end = lists._replace(rows=rows, squared=squared), end
 
     def _close_erased(self) -> None:
-        """Close rows that were erased since this was last looked at; positives among them are none any more."""
+        """Close rows erased since the last check, and drop positives among them."""
         if self._erasures == self._pool.erasures:
             return
         with self._lock:
@@ -275,7 +276,7 @@ class FaissFrontier(Frontier):
             self._begin_anew()
 
     def _drop(self, gone: Rows) -> None:
-        """Forget positives and their lists; the rows on them are on others' lists, or are scanned in the end."""
+        """Forget positives and their lists; their rows are in other lists, or are scanned at the end."""
         kept = np.flatnonzero(~np.isin(self._known.keys, gone))
         self._known.drop(gone)
         self._rest = None
@@ -287,15 +288,15 @@ class FaissFrontier(Frontier):
 
 
 class _Rest:
-    """The exact frontier, brought up to date only when it is needed."""
+    """An exact frontier that is updated only when needed."""
 
     def __init__(self, pool: Pool) -> None:
         self.frontier = ExactFrontier(pool)
         self._keys: set[int] = set()
         self._open = ~pool.withdrawn
 
-    def catch_up(self, known: Positives, is_open: npt.NDArray[np.bool_]) -> None:
-        """Take in what has changed since the last time; positives have only been added."""
+    def catch_up(self, known: ArrayPositives, is_open: npt.NDArray[np.bool_]) -> None:
+        """Apply the changes since the last call; positives can only have been added."""
         self.frontier.retire(np.flatnonzero(self._open & ~is_open))
         new = np.array([place for place, key in enumerate(known.keys.tolist()) if key not in self._keys], np.int64)
         self.frontier.add(known.keys[new], known.vectors[new])

@@ -1,10 +1,9 @@
 """Merging the neighbour lists of many positives: one heap over the next open neighbour of each.
 
-A list is a stretch of two long arrays (rows and squared distances). It is read from its beginning and
-may become longer later, by one stage with every search; what was read stays what it was. The heap holds, for
-every list that is not through, its next entry, or (row ``ASK``) that the next stage is needed before one can go
-on. A stage that was searched for earlier waits for its turn like one that was not: a search that is remembered
-changes no order.
+A list is a range of two long arrays (rows and squared distances). It is read from the start and grows by one stage
+with every search; entries that have been read never change. For every list that is not exhausted, the heap holds its
+next entry, or (row ``ASK``) a request for the next stage. A stage that is already known waits for its turn like one
+that is not, so cached searches do not change the order.
 """
 
 from __future__ import annotations
@@ -17,43 +16,43 @@ import numpy.typing as npt
 from activecover.compiling import compiled
 from activecover.frontier.distance import squared_distance
 
-#: In place of a row: a stage is read to its end, and the index may know more. It sorts before all rows,
-#: so that a row as near as the last one, with a lower number, is not overlooked.
+#: Used in place of a row: a stage has been read to its end, and the index may know more. It sorts before all rows, so
+#: that an equally near row with a lower number is not missed.
 ASK = -1
 
 
 class Lists(NamedTuple):
-    """The neighbours of every positive, as far as they were searched for."""
+    """The neighbours of every positive, as far as they have been searched."""
 
     rows: npt.NDArray[np.int32]
     squared: npt.NDArray[np.float64]
     start: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
-    #: How many stages a list has; and for each where it ends, counted from the start of the list, and how far
-    #: the farthest neighbour is that the index named, by its own account.
+    #: Number of stages of each list; for each stage, its end relative to the start of the list, and the distance of
+    #: the farthest neighbour as reported by the index.
     stages: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
     far: npt.NDArray[np.float64]
-    #: Whether the index has no more to give.
+    #: Whether the index has no more neighbours.
     through: npt.NDArray[np.bool_]
     keys: npt.NDArray[np.int64]
 
 
 class Heap(NamedTuple):
-    """The next entry of every list: squared distance, row, list; and how far, in which stage, every list is read."""
+    """The next entry of every list (squared distance, row, list), and the position and stage it has been read to."""
 
     squared: npt.NDArray[np.float64]
     rows: npt.NDArray[np.int64]
     lists: npt.NDArray[np.int64]
     cursor: npt.NDArray[np.int64]
     stage: npt.NDArray[np.int64]
-    #: One number: how many entries there are.
+    #: A single number: the count of entries.
     size: npt.NDArray[np.int64]
 
 
 @compiled()
 def settle_rows(vectors: Any, rows: Any, positives: Any, plan: Any, squared: Any) -> None:
-    """Exact squared distances of ``rows[j, i]`` from positive ``j``; infinite where there is no row."""
+    """Exact squared distances of ``rows[j, i]`` from positive ``j``; infinite if there is no row."""
     sums = np.empty(plan.shape[0])
     for j in range(rows.shape[0]):
         for i in range(rows.shape[1]):
@@ -81,7 +80,7 @@ def _swap(heap: Any, a: int, b: int) -> None:
 
 @compiled()
 def _sink(heap: Any, keys: Any) -> None:
-    """Put the first entry where it belongs."""
+    """Move the first entry to its place in the heap."""
     place = 0
     while True:
         least = place
@@ -96,7 +95,7 @@ def _sink(heap: Any, keys: Any) -> None:
 
 @compiled()
 def push_all(heap: Any, lists: Any, first: int, total: int) -> None:
-    """Begin to read lists ``first`` to ``total``."""
+    """Start reading lists ``first`` to ``total``."""
     for one in range(first, total):
         heap.cursor[one] = heap.stage[one] = 0
         empty = lists.ends[one, 0] == 0
@@ -114,9 +113,9 @@ def push_all(heap: Any, lists: Any, first: int, total: int) -> None:
 
 @compiled()
 def first_open(heap: Any, lists: Any, is_open: Any) -> int:
-    """Read past closed rows until the first entry is an open one.
+    """Skip closed rows until the first entry is an open row.
 
-    Returns -1 where it is, -2 where all lists are through, else the list that needs to be longer.
+    Returns -1 if it is, -2 if all lists are exhausted, or else the list that needs another stage.
     """
     while heap.size[0] > 0:
         one = heap.lists[0]
@@ -141,7 +140,7 @@ def first_open(heap: Any, lists: Any, is_open: Any) -> int:
             heap.size[0] -= 1
             _swap(heap, 0, heap.size[0])
         else:
-            # Only when nothing nearer than its last row is left elsewhere is the search worth its time.
+            # The search is worth its time only if nothing nearer than the list's last row is left elsewhere.
             heap.rows[0] = ASK
             heap.squared[0] = lists.far[one, stage]
         _sink(heap, lists.keys)
@@ -152,9 +151,9 @@ def first_open(heap: Any, lists: Any, is_open: Any) -> int:
 def collect(
     heap: Any, lists: Any, is_open: Any, count: int, wanted: int, rows: Any, squared: Any, keys: Any
 ) -> tuple[int, int]:
-    """Take open rows in their order, closing each, until there are ``wanted``.
+    """Take open rows in order, closing each, until there are ``wanted``.
 
-    Returns how many there are, and what kept it from going on, as :func:`first_open` does.
+    Returns their number and, as :func:`first_open` does, the reason for stopping.
     """
     while count < wanted:
         state = first_open(heap, lists, is_open)

@@ -1,4 +1,4 @@
-"""For frontiers in which even a question moves something: calls of several threads wait for each other."""
+"""A lock for frontiers whose queries change internal state, so that calls from several threads take turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Answer = TypeVar("_Answer")
 
 
 def one_at_a_time(method: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
-    """Hold the object's lock (``_lock``, one that its holder may take again) during a method."""
+    """Hold the object's reentrant lock (``_lock``) during a method."""
 
     @wraps(method)
     def waiting(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Answer:

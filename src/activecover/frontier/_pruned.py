@@ -1,4 +1,4 @@
-"""The backend for tens to hundreds of dimensions: a scan that mostly looks away."""
+"""The backend for tens to hundreds of dimensions: a scan that skips most of the rows."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from activecover.frontier._exact import PRODUCT_BYTES, ExactFrontier
 from activecover.frontier._locked import one_at_a_time
 from activecover.frontier._scan import smallest
 from activecover.parallel import for_each, thread_count
-from activecover.pool import Pool, blocks, longer
+from activecover.pool import Pool, Vectors, blocks, dense_vectors, longer
 
 _PREFIX = 40
 _SAMPLE = 4096
-#: Small blocks: what is freed of large ones stays with the process for long.
+#: Small blocks, as memory freed from large ones stays with the process for a long time.
 _BLOCK_BYTES = 1 << 20
-#: With more new positives than this at once, blocked products are quicker.
+#: With more new positives than this at once, blocked products are faster.
 MOST_SCANS = 24
-#: How many rows to have within reach, roughly, and when there are too many.
+#: Approximate number of rows to keep within reach, and the number that is too many.
 _FRONT = 1024
 _CROWD = 16 * _FRONT
 _ROOM = 1 << 14
-#: A scan is cut into so many parts per thread, none of less than so many rows: who is done early takes another.
+#: Parts of a scan per thread, and the fewest rows per part: a thread that finishes early takes another part.
 _PARTS = 4
 _LEAST_ROWS = 1 << 14
-#: Rows to try the leading coordinates on, and how many pairs per row they may leave open.
+#: Rows to try the leading coordinates on, and the most pairs per row that they may leave undecided.
 _TRIED = 256
 _MOST_OPEN = 16
 _BEYOND_NOTHING = np.float32(-1.0)
@@ -42,10 +42,9 @@ _FROM_NOTHING = np.float32(-0.5)
 class _Rotation:
     """Leading principal axes, scaled so that nearly all rows lie in the unit ball.
 
-    A few of the rotated coordinates carry most of a distance. They are cut off at one: no two points
-    come farther apart by that, so a distance between rotated points is never more than the true one,
-    but for ``error``, what rounding may add. Where there are fewer dimensions than ``width`` the last
-    coordinates are zero.
+    A few of the rotated coordinates carry most of a distance. They are clipped at one, which never increases a
+    distance, so the distance between rotated points is at most the true one plus ``error``, a bound on rounding. If
+    there are fewer dimensions than ``width``, the last coordinates are zero.
     """
 
     centre: npt.NDArray[np.float64]
@@ -60,8 +59,8 @@ class _Rotation:
         sample -= centre
         _, axes = np.linalg.eigh(sample.T @ sample)
         scale = float(np.sqrt((sample**2).sum(axis=1).max())) or 1.0
-        # Both ends are rounded: a positive to float32, a row to that or to float16 (and there, near zero, to
-        # the nearest multiple of 2**-24).
+        # Both points are rounded: a positive to float32, a row to float32 or float16 (near zero, to the nearest
+        # multiple of 2**-24).
         error = 1.01 * np.sqrt(width) * ((2.0**-11 + 2.0**-25 if half else 2.0**-24) + 2.0**-24)
         wide = np.zeros((len(centre), width))
         wide[:, : axes.shape[1]] = axes[:, ::-1][:, :width] / scale
@@ -76,23 +75,23 @@ class _Rotation:
 class PrunedFrontier(ExactFrontier):
     """The exact frontier for many rows of tens to hundreds of dimensions.
 
-    Rows are rotated once so that a few coordinates carry most of every distance. A new positive scans
-    those few coordinates of all rows. A row that stays out of reach (beyond the next thousand proposals
-    or so) is not compared: it is noted how near it may have come, and since which positive; when its
-    turn comes nearer, it catches up. Rows within reach are always exact. Batches of positives go through
+    Rows are rotated once so that a few coordinates carry most of every distance. A new positive is compared with
+    those coordinates of all rows. A row that stays out of reach (beyond about the next thousand proposals) is not
+    compared exactly; only a lower bound on its distance is kept, and the first positive it has not been compared
+    with. It catches up when it comes within reach. Rows within reach are always exact. Batches of positives use
     blocked products.
 
     Parameters
     ----------
     pool : Pool
-        The rows; those that were withdrawn are closed from the start.
+        The rows; withdrawn ones are closed from the start.
     half : bool
-        Keep the leading coordinates only, in float16: a quarter of the memory beside the pool, for pools
-        that are mapped from a file or barely fit. The answers are the same.
+        Keep only the leading coordinates, in float16. This needs a quarter of the extra memory, for pools that are
+        mapped from a file or barely fit. The results are the same.
 
     Notes
     -----
-    Memory per row beside the pool: 185 bytes, 41 with ``half``.
+    Memory per row in addition to the pool: 185 bytes, or 41 with ``half``.
 
     Examples
     --------
@@ -112,19 +111,19 @@ class PrunedFrontier(ExactFrontier):
         self._lead = np.zeros((kernel.LEAD, 0), np.uint16 if half else np.float32)
         self._rest = np.zeros((0, self._width - kernel.LEAD), np.float32)
         self._limits = np.zeros(0, np.float32)
-        #: From which positive on a row has to be compared; -1 where its value is exact.
+        #: The first positive that each row has not been compared with; -1 if its value is exact.
         self._pending = np.zeros(0, np.int32)
         self._points = np.zeros((8, self._width), np.float32)
-        #: Rows with limits up to this are exact, and in the front (beside some that were closed since).
+        #: Rows with limits up to this are exact and in the front, along with some that have been closed since.
         self._reach = _BEYOND_NOTHING
         self._front = np.zeros(0, np.int64)
-        #: How many rows were asked for last.
+        #: Number of rows asked for last time.
         self._wanted = 1
         self._entered = np.empty((_PARTS * thread_count(), _ROOM), np.int64)
         super().__init__(pool)
 
     @one_at_a_time
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
         super().add(keys, vectors)
 
     @one_at_a_time
@@ -140,7 +139,7 @@ class PrunedFrontier(ExactFrontier):
 
     @one_at_a_time
     def restore(self, rows: RowsLike) -> None:
-        # Those that are closed leave the front, so that none can be in it twice.
+        # Closed rows leave the front, so that none can be in it twice.
         self._candidates(np.zeros(0, np.int64))
         super().restore(rows)
 
@@ -164,14 +163,14 @@ class PrunedFrontier(ExactFrontier):
     # -- the front: rows within reach ------------------------------------------------------------
 
     def _candidates(self, left_out: Rows) -> Rows:
-        """Open rows within reach, ascending."""
+        """Open rows within reach, in ascending order."""
         is_open = self._open[self._front]
         if not is_open.all():
             self._front = self._front[is_open]
         return self._front[~np.isin(self._front, left_out)] if len(left_out) else self._front
 
     def _enter(self, rows: Rows) -> None:
-        """Take rows that have come within reach into the front; where it gets crowded, reach less far."""
+        """Add rows that have come within reach to the front; reduce the reach if there are too many."""
         if len(rows):
             self._set_front(np.sort(np.concatenate([self._front, rows])))
 
@@ -183,7 +182,7 @@ class PrunedFrontier(ExactFrontier):
             self._front = rows[limits <= self._reach]
 
     def _widen(self, wanted: int) -> bool:
-        """Reach farther, so that about so many more rows come into the front; whether there were any."""
+        """Extend the reach to add about ``wanted`` rows to the front; return whether there were any."""
         if not len(self._known):
             return False
         reach = self._next_reach(wanted)
@@ -196,7 +195,7 @@ class PrunedFrontier(ExactFrontier):
         return True
 
     def _next_reach(self, wanted: int) -> np.float32:
-        """A limit beyond the present reach that about so many rows lie below, by a sample of the rows."""
+        """A limit beyond the current reach with about ``wanted`` more rows below it, estimated from a sample."""
         stride = max(1, len(self._limits) // (8 * _SAMPLE))
         sample = self._limits[::stride]
         beyond = sample[sample > self._reach]
@@ -204,7 +203,7 @@ class PrunedFrontier(ExactFrontier):
         return np.partition(beyond, place)[place] if place < len(beyond) else np.float32(np.inf)
 
     def _within(self, low: np.float32, high: np.float32) -> Rows:
-        """Rows whose limits lie above ``low`` and not above ``high``."""
+        """Rows with limits above ``low`` and at most ``high``."""
         found: Rows = self._entered[0]
         count = kernel.within(self._limits, low, high, found)
         if count > len(found):
@@ -213,7 +212,7 @@ class PrunedFrontier(ExactFrontier):
         return found[:count].copy()
 
     def _catch_up(self, rows: Rows) -> None:
-        """Compare rows with the positives that they have pending."""
+        """Compare rows with their pending positives."""
         if self._rotation is None or not len(rows):
             return
         first = self._pending[rows]
@@ -233,7 +232,7 @@ class PrunedFrontier(ExactFrontier):
         for_each(work, np.array_split(rows, -(-len(rows) // 256)), blas=False)
 
     def _catch_up_by_products(self, rows: Rows) -> None:
-        """The same for rows with much pending, those together that have about as much."""
+        """The same for rows with many pending positives, grouped by how many."""
         assert self._rotation is not None
         rows = rows[np.argsort(self._pending[rows], kind="stable")]
         for part in np.split(rows, range(_FRONT, len(rows), _FRONT)):
@@ -243,7 +242,7 @@ class PrunedFrontier(ExactFrontier):
             rows, self._rotation.scale, self._rotation.error, self._values, self._limits, self._pending
         )
 
-    # -- positives and rows come and go ----------------------------------------------------------
+    # -- adding and removing positives and rows ----------------------------------------------------------
 
     def _improve(self, rows: Rows | None, new: slice) -> None:
         if rows is not None:
@@ -251,7 +250,7 @@ class PrunedFrontier(ExactFrontier):
         elif self._rotation is not None:
             places = range(len(self._known))[new]
             self._place(places)
-            # Who asks for many rows at a time would have most of them caught up with at once.
+            # A caller that asks for many rows at a time would need most of them up to date anyway.
             if places and (len(places) > MOST_SCANS or self._wanted > _FRONT):
                 self._multiply(new)
             else:
@@ -259,7 +258,7 @@ class PrunedFrontier(ExactFrontier):
                     self._scan(place, self._rotation)
 
     def _place(self, places: range) -> None:
-        """Keep new positives in the rotated space."""
+        """Store new positives in the rotated space."""
         assert self._rotation is not None
         self._make_room()
         if places:
@@ -297,7 +296,7 @@ class PrunedFrontier(ExactFrontier):
         first = range(len(self._known))[new].start
         oldest = int(self._pending[self._pending >= 0].min(initial=first))
         if first - oldest <= len(self._known) - first:
-            # What is pending costs less now than when the rows have the new positives pending as well.
+            # Clearing what is pending costs less now than after the new positives are pending too.
             new = slice(oldest, None)
             self._pending[:] = -1
         if first == 0 or not self._multiply_rotated(new):
@@ -308,45 +307,45 @@ class PrunedFrontier(ExactFrontier):
         self._set_front(self._within(_FROM_NOTHING, self._reach))
 
     def _multiply_rotated(self, new: slice) -> bool:
-        """The same by the leading coordinates alone, which is less to multiply; whether they tell rows apart.
+        """The same with only the leading coordinates, which is cheaper; return whether they decide enough pairs.
 
-        What they leave open is compared pair by pair. A sample of the rows says how much that is.
+        Undecided pairs are compared one by one. A sample of the rows estimates how many there are.
         """
         if self._half:
             return False
         rows = np.flatnonzero(self._open)
         sample = rows[:: max(1, len(rows) // _TRIED)]
-        settle = self._settling(new)
-        if settle(sample) > _MOST_OPEN * len(sample):
+        refine = self._refining(new)
+        if refine(sample) > _MOST_OPEN * len(sample):
             return False
         step = max(64, PRODUCT_BYTES // (4 * len(self._known.keys[new])))
-        for_each(settle, np.split(rows, range(step, len(rows), step)))
+        for_each(refine, np.split(rows, range(step, len(rows), step)))
         return True
 
-    def _settling(self, new: slice) -> Callable[[Rows], int]:
-        """What compares rows with some positives by products of rotated points, and counts what those leave open."""
+    def _refining(self, new: slice) -> Callable[[Rows], int]:
+        """A function that compares rows with positives by products of rotated points and counts undecided pairs."""
         assert self._rotation is not None
         vectors, positives, keys = np.asarray(self._pool.vectors), self._known.vectors[new], self._known.keys[new]
         points = self._points[: len(self._known)][new]
         doubled, squares = np.ascontiguousarray(2 * points.T), distance.squares(points)
         slack, scale, error = distance.slack_of(self._width), self._rotation.scale, self._rotation.error
 
-        def settle(rows: Rows) -> int:
+        def refine(rows: Rows) -> int:
             rotated = self._scratch.array("rotated", len(rows), self._width)
             rotated[:, : kernel.LEAD] = self._lead[:, rows].T
             rotated[:, kernel.LEAD :] = self._rest[rows]
             products = self._scratch.array("products", len(rows), len(keys))
             np.matmul(rotated, doubled, out=products)
-            compared: int = kernel.settle(
+            compared: int = kernel.refine(
                 vectors, rows, products, distance.quick_squares(rotated), positives, squares, keys, slack, self._plan,
                 scale, error, self._values, self._sources,
             )  # fmt: skip
             return compared
 
-        return settle
+        return refine
 
     def _compare_anew(self, rows: Rows) -> None:
-        """Rows that have been compared with no positive: at once where they may be within reach."""
+        """Compare rows that have not been compared with any positive: immediately if they may be within reach."""
         if not len(self._known):
             self._limits[rows], self._pending[rows] = np.inf, -1
             return
@@ -371,14 +370,14 @@ class PrunedFrontier(ExactFrontier):
         super()._drop(gone)
 
     def _recompute(self, rows: Rows) -> None:
-        # With fewer positives no row comes nearer: the limits hold, and most rows can wait.
+        # Removing positives brings no row nearer: the limits still hold, and most rows can wait.
         self._front = np.setdiff1d(self._front, rows, assume_unique=True)
         super()._recompute(rows)
 
     # -- the rotated space -----------------------------------------------------------------------
 
     def _squares_of(self, rows: Rows, vectors: npt.NDArray[np.float32], places: Rows) -> npt.NDArray[np.float64]:
-        # Needed for batches only, where it costs little: no memory is kept for it.
+        # Only needed for batches, where it is cheap, so it is not stored.
         squares: npt.NDArray[np.float64] = distance.quick_squares(vectors)
         return squares[places]
 
@@ -387,7 +386,7 @@ class PrunedFrontier(ExactFrontier):
         rest = self._rest.shape[1]
         self._lead = longer(self._lead, np.zeros((kernel.LEAD, added), self._lead.dtype), axis=1)
         self._rest = longer(self._rest, np.zeros((added, rest), np.float32))
-        # Nothing is known of the new rows: they may lie as near as can be.
+        # Nothing is known about new rows yet: they may be arbitrarily near.
         self._limits = longer(self._limits, np.where(self._open[first:], np.float32(0), np.float32(-1)))
         self._pending = longer(self._pending, np.full(added, -1, np.int32))
         for block in blocks(added, self._pool.dimensions * 8, _BLOCK_BYTES):
@@ -400,12 +399,12 @@ class PrunedFrontier(ExactFrontier):
                 self._rest[rows] = rotated[:, kernel.LEAD :]
 
     def _rotation_of(self, first: int, total: int) -> _Rotation:
-        """The rotation, found once, from a sample of the first rows that are there."""
+        """The rotation, computed once from a sample of the first rows."""
         if self._rotation is None:
             sample = first + np.arange(0, total - first, max(1, (total - first) // _SAMPLE))
             sample = sample[~self._pool.withdrawn[sample]]
             if not len(sample):
                 sample = first + np.flatnonzero(~self._pool.withdrawn[first:total])[:_SAMPLE]
-            self._rotation = _Rotation.of(self._pool.take(sample), self._width, self._half)
+            self._rotation = _Rotation.of(dense_vectors(self._pool.take(sample)), self._width, self._half)
             self._place(range(len(self._known)))
         return self._rotation

@@ -1,8 +1,8 @@
-"""The compiled half of the pruned scan: a few leading coordinates of a row decide whether to look further.
+"""Compiled part of the pruned scan: a few leading coordinates of a row decide whether to examine it further.
 
-All comparisons are made in one currency, *limits*: a partial sum of squares in float32. What the rotated
-coordinates and float32 sums can be wrong by is put on the limit's side once (:func:`as_limit`), so that a
-partial sum above a limit proves that the true distance lies above what the limit stands for.
+All comparisons use *limits*: partial sums of squares in float32. The possible error of rotated coordinates and float32
+sums is added to the limit once (:func:`as_limit`), so that a partial sum above a limit proves that the true distance
+is above the one the limit stands for.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from activecover.frontier.distance import LANES, any_within, error_bound, smalle
 
 #: Leading coordinates, which decide first.
 LEAD = 8
-#: Rows worked on at once: their running sums stay in the fastest cache.
+#: Rows processed together: their running sums stay in the fastest cache.
 STRIPE = 512
-#: Sums in float32 of up to 800 terms, none negative, err by less than this, relatively.
+#: Relative error bound of float32 sums of up to 800 non-negative terms.
 _SUM_ERROR = 1.0001
-#: Squares this small may have been rounded to nothing, or up from it.
+#: Squares this small may have been rounded to zero, or up from it.
 _TINY = 1e-36
 
 
 @compiled(inline="always")
 def as_limit(squared: float, scale: float, error: float) -> Any:
-    """No partial sum is larger than this for a row whose squared distance is ``squared`` or less.
+    """The largest partial sum of any row whose squared distance is at most ``squared``.
 
     The rotated space is ``scale`` times smaller than the pool's; a distance in it errs by ``error``.
     """
@@ -38,7 +38,7 @@ def as_limit(squared: float, scale: float, error: float) -> Any:
 def _lead_sums(lead: Any, start: int, stop: int, point: Any, sums: Any) -> None:
     """Squared distance in the eight leading coordinates of rows ``start`` to ``stop``.
 
-    Written out, so that each coordinate is read once and eight rows are worked on by one instruction.
+    Unrolled, so that each coordinate is read once and one instruction processes eight rows.
     """
     c0, c1, c2, c3 = lead[0, start:stop], lead[1, start:stop], lead[2, start:stop], lead[3, start:stop]
     c4, c5, c6, c7 = lead[4, start:stop], lead[5, start:stop], lead[6, start:stop], lead[7, start:stop]
@@ -51,7 +51,7 @@ def _lead_sums(lead: Any, start: int, stop: int, point: Any, sums: Any) -> None:
 
 @compiled(fastmath=True)
 def _widen_halves(lead: Any, start: int, stop: int, bits: Any, floats: Any, wide: Any) -> None:
-    """Coordinates kept in half the space: float16 patterns, widened by moving their bits."""
+    """Widen float16 bit patterns to float32 by shifting bits."""
     scale = np.float32(2.0**112)
     for axis in range(lead.shape[0]):
         patterns, target = lead[axis, start:stop], wide[axis, : stop - start]
@@ -74,7 +74,7 @@ def _more(rest: Any, row: int, point: Any) -> Any:
 
 @compiled(fastmath=True)
 def _rough(vectors: Any, row: int, positives: Any, place: int) -> Any:
-    """Squared distance in float32: enough to tell that a row is out of reach."""
+    """Squared distance in float32, accurate enough to show that a row is out of reach."""
     total = np.float32(0.0)
     for axis in range(vectors.shape[1]):
         difference = vectors[row, axis] - positives[place, axis]
@@ -86,7 +86,7 @@ def _rough(vectors: Any, row: int, positives: Any, place: int) -> Any:
 def _compare(
     vectors: Any, row: int, positives: Any, place: int, key: int, plan: Any, scratch: Any, values: Any, sources: Any
 ) -> None:
-    """One row with one positive, exactly, unless float32 shows that it is no use."""
+    """Compare one row with one positive exactly, unless float32 shows that it is farther."""
     if _rough(vectors, row, positives, place) > values[row] * (1.0 + 1e-7 * (vectors.shape[1] + 8)) + _TINY:
         return
     exact = squared_distance(vectors, row, positives, place, plan, scratch)
@@ -101,10 +101,10 @@ def _look_closer(
     plan: Any, scratch: Any, reach: Any, scale: float, error: float, values: Any, sources: Any, limits: Any,
     pending: Any,
 ) -> bool:  # fmt: skip
-    """A row that the leading coordinates do not rule out; whether it has come within reach.
+    """Process a row that the leading coordinates do not rule out; return whether it has come within reach.
 
-    Beyond the reach it is enough to note how near the row may have come, and from
-    which positive on it has to be compared, should it ever be its turn.
+    Beyond the reach it is enough to record a lower bound on the distance and the first positive that the row has not
+    been compared with.
     """
     partial += _more(rest, row, point)
     if partial > limits[row]:
@@ -118,7 +118,7 @@ def _look_closer(
     _compare(vectors, row, positives, place, key, plan, scratch, values, sources)
     limit = as_limit(values[row], scale, error)
     if limit <= limits[row]:
-        # What is pending is farther than this.
+        # All pending positives are farther than this one.
         limits[row] = limit
         pending[row] = -1
     return before > reach >= limit
@@ -132,8 +132,8 @@ def scan(
 ) -> int:  # fmt: skip
     """Bring rows ``start`` to ``stop`` up to date with one positive, lazily.
 
-    ``point`` is the positive in the rotated space. The rows that have come within reach go to ``entered``
-    as long as there is room; how many there were is the result.
+    ``point`` is the positive in the rotated space. Rows that have come within reach are written to ``entered`` as long
+    as there is space; returns their number.
     """
     sums = np.empty(STRIPE, np.float32)
     scratch = np.empty(plan.shape[0])
@@ -178,7 +178,7 @@ def _sift(
     plan: Any, scratch: Any, reach: Any, scale: float, error: float, values: Any, sources: Any, limits: Any,
     pending: Any, entered: Any, count: int,
 ) -> int:  # fmt: skip
-    """Rows ``begin`` to ``end``, given their partial sums: most of them need nothing, the rest little."""
+    """Process rows ``begin`` to ``end``, given their partial sums; most of them need no work."""
     here = limits[begin:end]
     for offset in range(end - begin):
         partial = sums[offset]
@@ -204,7 +204,7 @@ def catch_up(
     rows: Any, vectors: Any, rest: Any, points: Any, positives: Any, keys: Any, plan: Any,
     scale: float, error: float, values: Any, sources: Any, limits: Any, pending: Any,
 ) -> None:  # fmt: skip
-    """Compare rows with all positives that they have pending."""
+    """Compare rows with all their pending positives."""
     scratch = np.empty(plan.shape[0])
     for row in rows:
         first = pending[row]
@@ -226,11 +226,11 @@ def _rounded_up(bound: float) -> Any:
 
 
 @compiled()
-def settle(
+def refine(
     vectors: Any, rows: Any, products: Any, row_squares: Any, positives: Any, point_squares: Any, keys: Any,
     slack: float, plan: Any, scale: float, error: float, values: Any, sources: Any,
 ) -> int:  # fmt: skip
-    """Bring rows up to date with new positives by products of rotated points; how many pairs had to be compared.
+    """Bring rows up to date with new positives by products of rotated points; return the number of pairs compared.
 
     ``products[r, j]`` is twice the float32 inner product of row ``rows[r]`` and positive ``j`` in the rotated
     space, ``row_squares`` and ``point_squares`` are squared lengths there.
@@ -260,7 +260,7 @@ def settle(
 
 @compiled()
 def within(limits: Any, low: Any, high: Any, found: Any) -> int:
-    """Rows whose limit lies above ``low`` and not above ``high``; as many as there is room for, and how many."""
+    """Collect rows with limits above ``low`` and at most ``high``, as long as there is space; return their number."""
     count = 0
     for row in range(limits.shape[0]):
         if low < limits[row] <= high:
@@ -272,7 +272,7 @@ def within(limits: Any, low: Any, high: Any, found: Any) -> int:
 
 @compiled()
 def set_limits(scale: float, error: float, values: Any, is_open: Any, limits: Any, pending: Any) -> None:
-    """Limits from exact values; what is pending at a row counts where it may be nearer."""
+    """Compute limits from exact values, lowered if a pending positive may be nearer."""
     for row in range(limits.shape[0]):
         if is_open[row]:
             limit = as_limit(values[row], scale, error)
@@ -283,7 +283,7 @@ def set_limits(scale: float, error: float, values: Any, is_open: Any, limits: An
 
 @compiled()
 def settle_limits(rows: Any, scale: float, error: float, values: Any, limits: Any, pending: Any) -> None:
-    """Limits of rows that have been compared with all positives."""
+    """Compute limits of rows that have been compared with all positives."""
     for row in rows:
         limits[row] = as_limit(values[row], scale, error)
         pending[row] = -1

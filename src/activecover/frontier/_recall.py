@@ -1,4 +1,4 @@
-"""How near an approximate order comes to the exact one, measured."""
+"""Measures of how close an approximate order is to the exact one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from activecover.pool import Pool
 def measure_recall(
     pool: Pool, frontier: Frontier, reference: Frontier, *, k: int = 10, sample: int = 100, seed: int = 0
 ) -> float:
-    """The share of exact nearest rows that a frontier finds, over positives drawn at random.
+    """The fraction of exact nearest rows that a frontier finds, averaged over random positives.
 
-    Each row of the sample is the only positive once, and the ``k`` rows that the frontier proposes are
-    held against those of an exact one. A row as near as the last of the exact ones counts as found.
+    Each row of the sample is the only positive in turn, and the ``k`` rows proposed by the frontier are compared with
+    those of an exact one. A row at the distance of the last exact row counts as found.
 
     Parameters
     ----------
     pool : Pool
-        The pool that both stand on.
+        The pool of both frontiers.
     frontier, reference : Frontier
-        The one to measure, and an exact one; both without positives, and left as they were found.
+        The frontier to measure, and an exact one. Both must have no positives, and have none afterwards.
     k, sample, seed : int
-        Rows to compare for each positive, how many positives, and the seed that draws them.
+        Rows to compare for each positive, number of positives, and the seed for drawing them.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def measure_recall(
 
 
 def _distances(pool: Pool, frontier: Frontier, row: int, k: int) -> npt.NDArray[np.float64]:
-    """How far the rows proposed for one positive are."""
+    """Distances of the rows proposed for one positive."""
     frontier.add([row], pool.take([row]))
     distances = frontier.nearest(k, without=[row]).distances
     frontier.remove([row])
@@ -61,9 +61,9 @@ def _distances(pool: Pool, frontier: Frontier, row: int, k: int) -> npt.NDArray[
 
 @dataclass(frozen=True, slots=True)
 class OrderComparison:
-    """Two orders of the same run: the same or not, from which place on, and how much they share.
+    """Two orders of the same run: whether they agree, where they first differ, and how much they overlap.
 
-    ``overlap`` is the share of the rows asked so far that both have asked, as a mean over all lengths.
+    ``overlap`` is the fraction of rows that both have asked so far, averaged over all lengths.
     """
 
     same: bool
@@ -72,7 +72,7 @@ class OrderComparison:
 
 
 def compare_orders(order: RowsLike, exact: RowsLike) -> OrderComparison:
-    """Compare the order in which a run asked with that of the exact run, as far as both go.
+    """Compare the order of a run with that of the exact run, up to the shorter of the two.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def compare_orders(order: RowsLike, exact: RowsLike) -> OrderComparison:
     different = np.flatnonzero(left != right)
     if not len(different):
         return OrderComparison(True, None, 1.0)
-    # A row is shared from the later of its two places on.
+    # A row counts as shared from the later of its two positions on.
     _, here, there = np.intersect1d(left, right, return_indices=True)
     shared = np.cumsum(np.bincount(np.maximum(here, there), minlength=length))
     return OrderComparison(False, int(different[0]), float((shared / np.arange(1, length + 1)).mean()))

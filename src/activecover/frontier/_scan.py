@@ -1,46 +1,61 @@
-"""What all scans share: a value per row, the smaller the nearer, kept up to date with the positives."""
+"""Base of all scanning frontiers: one value per row, smaller if nearer, kept up to date with the positives."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import InputError
-from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, check_kind
-from activecover.pool import Pool, longer
+from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, check_kind, known_keys, new_keys
+from activecover.pool import Pool, Vectors, longer
 
 
-class Positives:
+class Positives(ABC):
     """Keys and vectors of the positives, in arrays that grow in place."""
 
-    def __init__(self, empty: npt.NDArray[Any]) -> None:
-        self._places: dict[int, None] = {}
-        self._keys = np.zeros(8, np.int64)
-        self._vectors = np.zeros((8, *empty.shape[1:]), empty.dtype)
+    _places: dict[int, None]
+    _keys: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, key: int) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._places
 
     @property
     def keys(self) -> npt.NDArray[np.int64]:
         return self._keys[: len(self)]
 
+    @abstractmethod
+    def add(self, keys: Rows, vectors: Vectors) -> None:
+        """Add positives; none of the keys is known yet."""
+
+    @abstractmethod
+    def drop(self, keys: Rows) -> None:
+        """Forget positives, and their vectors with them."""
+
+
+class ArrayPositives(Positives):
+    """Positives whose vectors are rows of an array: dense vectors, or packed bits."""
+
+    def __init__(self, empty: npt.NDArray[Any]) -> None:
+        self._places = {}
+        self._keys = np.zeros(8, np.int64)
+        self._vectors = np.zeros((8, *empty.shape[1:]), empty.dtype)
+
     @property
     def vectors(self) -> npt.NDArray[Any]:
+        """The vectors of all positives, in the order of their keys."""
         return self._vectors[: len(self)]
 
-    def add(self, keys: Rows, vectors: npt.NDArray[Any]) -> None:
+    def add(self, keys: Rows, vectors: Vectors) -> None:
         first, total = len(self), len(self) + len(keys)
         while len(self._keys) < total:
             self._keys = np.concatenate([self._keys, np.zeros_like(self._keys)])
             self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
-        self._keys[first:total], self._vectors[first:total] = keys, vectors
+        self._keys[first:total], self._vectors[first:total] = keys, np.asarray(vectors)
         self._places.update(dict.fromkeys(keys.tolist()))
 
     def drop(self, keys: Rows) -> None:
@@ -51,10 +66,10 @@ class Positives:
 
 
 class ScanFrontier(Frontier):
-    """Base of the frontiers that keep a value per row: how far its nearest positive is, and which that is.
+    """Base of the frontiers that keep, for every row, its nearest positive and a value for the distance to it.
 
-    A subclass writes ``_improve`` (compare rows with some positives), and says how a value becomes a
-    distance (``_distances``) and what it derives from new rows (``_take_in``).
+    A subclass implements ``_improve`` (compare rows with some positives) and ``_no_positives``, and may override
+    ``_distances`` (convert values to distances) and ``_take_in`` (precompute what is needed of new rows).
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -72,10 +87,8 @@ class ScanFrontier(Frontier):
         self._close_erased()
         return len(self._known)
 
-    def add(self, keys: RowsLike, vectors: npt.NDArray[Any]) -> None:
-        new = np.asarray(keys, np.int64)
-        if len(set(new.tolist())) != len(new) or any(key in self._known for key in new.tolist()):
-            raise InputError("a positive can be added once only: remove it before adding it again")
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
+        new = new_keys(keys, self._known)
         self._close_erased()
         first = len(self._known)
         self._known.add(new, vectors)
@@ -83,11 +96,7 @@ class ScanFrontier(Frontier):
 
     def remove(self, keys: RowsLike) -> None:
         self._close_erased()
-        gone = np.asarray(keys, np.int64)
-        for key in gone.tolist():
-            if key not in self._known:
-                raise InputError(f"positive {key} is not known here")
-        self._drop(gone)
+        self._drop(known_keys(keys, self._known))
 
     def retire(self, rows: RowsLike) -> None:
         chosen = np.asarray(rows, np.int64)
@@ -113,16 +122,16 @@ class ScanFrontier(Frontier):
     def nearest(self, k: int, without: RowsLike = ()) -> Nearest:
         self._close_erased()
         left_out = np.asarray(without, np.int64)
-        # Asking for as many more as are left out keeps this free of copies and of side effects.
+        # Asking for that many more avoids copies and side effects.
         rows = smallest(self._values, k + len(left_out))
         if len(left_out):
             rows = rows[~np.isin(rows, left_out)][:k]
         return Nearest(rows, self._distances(self._values[rows]), self._sources[rows])
 
     def look_up(self, rows: RowsLike) -> Nearest:
-        """How far some rows are, in their order, and from which positive (infinite where closed).
+        """Distances and nearest positives of some rows, in the given order (infinite if closed).
 
-        Not for backends that put rows off until their turn comes.
+        Not available in backends that compare rows lazily.
         """
         self._close_erased()
         chosen = np.asarray(rows, np.int64)
@@ -130,21 +139,21 @@ class ScanFrontier(Frontier):
 
     @abstractmethod
     def _improve(self, rows: Rows | None, new: slice) -> None:
-        """Compare rows (ascending; None: all that are open) with some positives and keep what is nearer."""
+        """Compare rows (ascending; None for all open ones) with some positives, and keep the nearest."""
 
+    @abstractmethod
     def _no_positives(self) -> Positives:
-        """Where the positives are kept; as vectors of the pool in an array, by default."""
-        return Positives(self._pool.take([]))
+        """An empty container for positives."""
 
     def _distances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The distances that some values stand for."""
+        """Convert values to distances."""
         return values
 
     def _take_in(self, first: int, total: int) -> None:
-        """Compute what is needed of the rows ``first`` to ``total``, which are new."""
+        """Precompute what is needed of the new rows ``first`` to ``total``."""
 
     def _close_erased(self) -> None:
-        """Close rows that were erased since this was last looked at."""
+        """Close rows erased since the last check."""
         if self._erasures != self._pool.erasures:
             self._erasures = self._pool.erasures
             self.retire(np.flatnonzero(self._open & self._pool.withdrawn[: len(self._open)]))
@@ -152,7 +161,7 @@ class ScanFrontier(Frontier):
             self._drop(inside[self._pool.withdrawn[inside]])
 
     def _drop(self, gone: Rows) -> None:
-        """Forget positives, and find the nearest of the others for the rows that they were nearest to."""
+        """Forget positives, and recompute the rows that were nearest to them."""
         if not len(gone):
             return
         self._known.drop(gone)
@@ -165,10 +174,10 @@ class ScanFrontier(Frontier):
 
 
 def row_blocks(rows: Rows | None, is_open: npt.NDArray[np.bool_], step: int) -> list[tuple[int, int, Rows | None]]:
-    """Rows in blocks of at most ``step``: first, last + 1, and which where not all in between are meant.
+    """Rows in blocks of at most ``step``: the first, the last + 1, and the rows, unless all in between are meant.
 
-    With ``rows`` None all open rows are meant; which those are is for :func:`rows_of` to say, when a
-    block's turn comes, so that nothing as long as the pool is made.
+    ``rows=None`` stands for all open rows. :func:`rows_of` looks them up when a block is processed, so that no array
+    as long as the pool is created.
     """
     if rows is None:
         return [(start, min(start + step, len(is_open)), None) for start in range(0, len(is_open), step)]
@@ -179,13 +188,13 @@ def row_blocks(rows: Rows | None, is_open: npt.NDArray[np.bool_], step: int) -> 
 
 
 def rows_of(block: tuple[int, int, Rows | None], is_open: npt.NDArray[np.bool_]) -> Rows:
-    """The rows that a block means."""
+    """The rows of a block."""
     start, stop, rows = block
     return start + np.flatnonzero(is_open[start:stop]) if rows is None else rows
 
 
 def smallest(values: npt.NDArray[np.float64], k: int) -> Rows:
-    """Places of the ``k`` smallest finite values, ascending, ties by the lower place."""
+    """Positions of the ``k`` smallest finite values, in ascending order, ties by the lower position."""
     if k < 1 or not len(values):
         return np.zeros(0, np.int64)
     if k == 1:

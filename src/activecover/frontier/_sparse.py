@@ -1,4 +1,4 @@
-"""The backend for sparse pools: one pass over the stored values for each few positives."""
+"""The backend for sparse pools: one pass over the stored values per group of positives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from activecover.frontier import _sparse_kernel as kernel
 from activecover.frontier._base import Rows
 from activecover.frontier._scan import Positives, ScanFrontier, row_blocks, rows_of
 from activecover.parallel import for_each
-from activecover.pool import Pool, Vectors
+from activecover.pool import Pool, Vectors, sparse_vectors
 
 _BLOCK_ROWS = 4096
 
@@ -25,7 +25,7 @@ class SparsePositives(Positives):
         self._clear()
 
     def _clear(self) -> None:
-        self._places: dict[int, None] = {}
+        self._places = {}
         self._keys = np.zeros(8, np.int64)
         self._ends = np.zeros(9, np.int64)
         self._columns = np.zeros(256, np.int32)
@@ -33,44 +33,45 @@ class SparsePositives(Positives):
 
     @property
     def ends(self) -> npt.NDArray[np.int64]:
-        """Where each positive's values end, and the next one's begin; the first is 0."""
+        """Offsets at which each positive's values end and the next ones begin; the first is 0."""
         return self._ends[: len(self) + 1]
 
     @property
     def columns(self) -> npt.NDArray[np.int32]:
-        """The columns of all positives, one after the other."""
+        """The columns of all positives, concatenated."""
         return self._columns[: self._ends[len(self)]]
 
     @property
     def values(self) -> npt.NDArray[np.float32]:
-        """The values that belong to the columns."""
+        """The values of those columns."""
         return self._values[: self._ends[len(self)]]
 
     @property
-    def vectors(self) -> Vectors:
+    def vectors(self) -> sparse.csr_array:
+        """The vectors of all positives, in the order of their keys."""
         return sparse.csr_array((self.values, self.columns, self.ends), shape=(len(self), self._dimensions))
 
     def add(self, keys: Rows, vectors: Vectors) -> None:
         first, total = len(self), len(self) + len(keys)
-        start = int(self._ends[first])
-        end = start + int(vectors.indptr[-1])
+        added, start = sparse_vectors(vectors), int(self._ends[first])
+        end = start + int(added.indptr[-1])
         self._keys, self._ends = _room(self._keys, total), _room(self._ends, total + 1)
         self._columns, self._values = _room(self._columns, end), _room(self._values, end)
         self._keys[first:total] = keys
-        self._ends[first + 1 : total + 1] = start + vectors.indptr[1:].astype(np.int64)
-        self._columns[start:end], self._values[start:end] = vectors.indices, vectors.data
+        self._ends[first + 1 : total + 1] = start + added.indptr[1:].astype(np.int64)
+        self._columns[start:end], self._values[start:end] = added.indices, added.data
         self._places.update(dict.fromkeys(keys.tolist()))
 
     def drop(self, keys: Rows) -> None:
         kept = np.flatnonzero(~np.isin(self.keys, keys))
         kept_keys, vectors = self.keys[kept], self.vectors[kept]
-        # What is dropped must not stay behind in memory: it may have been erased.
+        # Dropped vectors must not stay in memory: they may have been erased.
         self._clear()
         self.add(kept_keys, vectors)
 
 
 def _room(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """The array, or one twice as long (or longer) that begins with it."""
+    """The array, or a copy that is at least twice as long if it is too short."""
     if size <= len(values):
         return values
     return np.concatenate([values, np.zeros(max(size, 2 * len(values)) - len(values), values.dtype)])
@@ -79,14 +80,14 @@ def _room(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
 class SparseFrontier(ScanFrontier):
     """The exact frontier for sparse pools.
 
-    New positives are laid out by column, a few at a time, and every open row is multiplied with them in
-    one pass over its values, in float64. Only pairs that can matter within the products' error are
-    settled by merging the two rows' columns.
+    New positives are stored by column, a few at a time, and every open row is multiplied with them in one pass over
+    its values, in float64. Only pairs that can matter within the products' error are compared exactly, by merging the
+    columns of both rows.
 
     Parameters
     ----------
     pool : Pool
-        A sparse one; rows that were withdrawn are closed from the start.
+        A sparse pool; withdrawn rows are closed from the start.
 
     Examples
     --------
@@ -113,12 +114,12 @@ class SparseFrontier(ScanFrontier):
         return np.sqrt(values)
 
     def _take_in(self, first: int, total: int) -> None:
-        added, stored = np.empty(total - first), self._pool.vectors
+        added, stored = np.empty(total - first), sparse_vectors(self._pool.vectors)
         kernel.squares(stored.indptr, stored.data, first, added)
         self._squares = np.concatenate([self._squares, added])
 
     def _improve(self, rows: Rows | None, new: slice) -> None:
-        known, stored = self._known, self._pool.vectors
+        known, stored = self._known, sparse_vectors(self._pool.vectors)
         start, stop, _ = new.indices(len(known))
         if start == stop or (rows is not None and not len(rows)):
             return
@@ -131,7 +132,7 @@ class SparseFrontier(ScanFrontier):
             kernel.scatter(known.columns, known.values, known.ends, first, last, table)
 
             def work(block: tuple[int, int, Rows | None], first: int = first, last: int = last) -> None:
-                kernel.settle(
+                kernel.refine(
                     stored.indptr, stored.indices, stored.data, rows_of(block, self._open), self._squares,
                     known.ends, known.columns, known.values, squares, known.keys,
                     first, last, table, self._values, self._sources,

@@ -1,7 +1,7 @@
-"""The compiled half of the sparse scan: products with scattered positives, and exact distances by merging.
+"""Compiled part of the sparse scan: products with scattered positives, and exact distances by merging.
 
-The squared distance of two sparse rows is the sum of squared float64 differences of their float32 values
-over the columns that either of them has, one after the other in ascending order of the columns.
+The squared distance of two sparse rows is the sum of squared float64 differences of their float32 values over the
+columns that either row has, added in ascending order of the columns.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 
 from activecover.compiling import compiled
 
-#: Positives that are compared in one pass over the rows: their values for a column fill half a cache line.
+#: Positives compared in one pass over the rows: their values in a column fill half a cache line.
 GROUP = 8
-#: Relative error of a float64 sum, per term, with ample room: both the estimate and the exact sum err.
+#: Generous bound on the relative error per term of a float64 sum: both the estimate and the exact sum have errors.
 _UNIT = 8.0 * 2.0**-53
 
 
@@ -22,13 +22,13 @@ _UNIT = 8.0 * 2.0**-53
 def squared_distance(
     x_columns: Any, x_values: Any, a: int, a_end: int, p_columns: Any, p_values: Any, b: int, b_end: int
 ) -> float:
-    """Squared distance of two rows, given as stretches of columns and values."""
-    # Unsigned places need no test for counting from the end.
+    """Squared distance of two rows, given as ranges of columns and values."""
+    # Unsigned indices need no check for negative ones.
     at, at_end, on, on_end = np.uint64(a), np.uint64(a_end), np.uint64(b), np.uint64(b_end)
     one = np.uint64(1)
     total = 0.0
     while at < at_end and on < on_end:
-        # Which side comes next cannot be guessed: a factor of 0 or 1 is quicker than a branch, and exact.
+        # The next side is unpredictable: a factor of 0 or 1 is faster than a branch, and exact.
         left, right = x_columns[at], p_columns[on]
         mine, theirs = np.uint64(left <= right), np.uint64(right <= left)
         difference = np.float64(x_values[at]) * np.float64(mine) - np.float64(p_values[on]) * np.float64(theirs)
@@ -48,7 +48,7 @@ def squared_distance(
 
 @compiled()
 def squares(ends: Any, values: Any, first: int, result: Any) -> None:
-    """Squared lengths of the rows from ``first`` on."""
+    """Squared lengths of rows from ``first`` on."""
     for place in range(result.shape[0]):
         total = 0.0
         for t in range(ends[first + place], ends[first + place + 1]):
@@ -58,7 +58,7 @@ def squares(ends: Any, values: Any, first: int, result: Any) -> None:
 
 @compiled()
 def scatter(columns: Any, values: Any, ends: Any, first: int, last: int, table: Any) -> None:
-    """Lay positives out by column: one column of the table per positive."""
+    """Write positives to a table by column, one table column per positive."""
     for j in range(first, last):
         for t in range(ends[j], ends[j + 1]):
             table[columns[t], j - first] = values[t]
@@ -66,7 +66,7 @@ def scatter(columns: Any, values: Any, ends: Any, first: int, last: int, table: 
 
 @compiled()
 def wipe(columns: Any, ends: Any, first: int, last: int, table: Any) -> None:
-    """Take positives out of the table again."""
+    """Remove positives from the table."""
     for j in range(first, last):
         for t in range(ends[j], ends[j + 1]):
             table[columns[t], j - first] = np.float32(0.0)
@@ -74,13 +74,13 @@ def wipe(columns: Any, ends: Any, first: int, last: int, table: Any) -> None:
 
 @compiled(inline="always")
 def _term(columns: Any, values: Any, t: int, table: Any) -> float:
-    # As an unsigned number a column needs no test for counting from the end.
+    # An unsigned column needs no check for negative indices.
     return np.float64(values[t]) * np.float64(table[np.uint32(columns[t]), 0])
 
 
 @compiled()
 def _product(columns: Any, values: Any, start: int, end: int, table: Any) -> float:
-    # Four running sums by hand: told to vectorise this, the compiler gathers, which is slower.
+    # Four running sums by hand: vectorised by the compiler, this would use gathers, which are slower.
     s0 = s1 = s2 = s3 = 0.0
     t = start
     while t + 4 <= end:
@@ -114,7 +114,7 @@ def _products(columns: Any, values: Any, start: int, end: int, table: Any, resul
 
 
 @compiled()
-def settle(
+def refine(
     ends: Any,
     columns: Any,
     values: Any,
@@ -131,9 +131,9 @@ def settle(
     squared: Any,
     sources: Any,
 ) -> None:
-    """Compare rows with the scattered positives ``first`` to ``last`` and keep what is nearer.
+    """Compare rows with the scattered positives ``first`` to ``last`` and keep the nearest.
 
-    Only positives that may be nearest within the error of the products are settled by merging.
+    Only positives that may be nearest within the error of the products are compared exactly, by merging.
     """
     count = last - first
     estimates, errors = np.zeros(GROUP), np.zeros(GROUP)
@@ -148,8 +148,8 @@ def settle(
             length = p_ends[first + j + 1] - p_ends[first + j]
             both = row_squares[row] + p_squares[first + j]
             estimates[j] = both - 2.0 * estimates[j]
-            # A product of n terms errs by at most n units of the lengths' product, a square likewise, and
-            # the merged sum by as many units as it has terms; no product of float32 values underflows.
+            # The error of a product or square of n terms is at most n units of the lengths' product, and that of the
+            # merged sum one unit per term; no product of float32 values underflows.
             errors[j] = _UNIT * (end - start + length + 8) * both
             limit = min(limit, estimates[j] + errors[j])
         for j in range(count):

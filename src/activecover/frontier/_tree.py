@@ -1,4 +1,4 @@
-"""The backend for few dimensions: a k-d tree in which a step touches only what lies nearby."""
+"""The backend for few dimensions: a k-d tree in which each step touches only nearby rows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from activecover.errors import InputError
 from activecover.frontier import _tree_kernel as kernel
 from activecover.frontier import distance
-from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike
+from activecover.frontier._base import NO_KEY, Frontier, Nearest, Rows, RowsLike, known_keys, new_keys
 from activecover.frontier._locked import one_at_a_time
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors
 
 _LEAF_ROWS = 16
 _NEIGHBOURS = 16
@@ -25,7 +24,7 @@ class TreeFrontier(Frontier):
     Parameters
     ----------
     pool : Pool
-        The rows; those that were withdrawn are left out.
+        The rows; withdrawn ones are left out.
 
     Examples
     --------
@@ -53,11 +52,9 @@ class TreeFrontier(Frontier):
         return len(self._known)
 
     @one_at_a_time
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
-        new = np.asarray(keys, np.int64)
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
+        new = new_keys(keys, self._known)
         matrix = np.ascontiguousarray(vectors, np.float32).reshape(len(new), self._pool.dimensions)
-        if len(np.unique(new)) != len(new) or any(key in self._known for key in new.tolist()):
-            raise InputError("a positive can be added once only: remove it before adding it again")
         self._known.update(dict.fromkeys(new.tolist()))
         inside = new >= 0
         self._close_erased()
@@ -73,11 +70,7 @@ class TreeFrontier(Frontier):
     @one_at_a_time
     def remove(self, keys: RowsLike) -> None:
         self._close_erased()
-        gone = np.asarray(keys, np.int64)
-        for key in gone.tolist():
-            if key not in self._known:
-                raise InputError(f"positive {key} is not known here")
-        self._drop(gone)
+        self._drop(known_keys(keys, self._known))
 
     @one_at_a_time
     def retire(self, rows: RowsLike) -> None:
@@ -107,7 +100,7 @@ class TreeFrontier(Frontier):
         k = max(0, min(k, int(tree.opened[0])))
         found = np.empty(k, np.int64)
         count = kernel.collect(tree, k, left_out, found)
-        # Fewer than asked for within the horizon, and more beyond it: look farther.
+        # Too few rows within the horizon, and more beyond it: widen it.
         while count < k and self._known and kernel.widen(tree, k - count, self._stack, self._bounds, self._sums):
             count = kernel.collect(tree, k, left_out, found)
         rows = found[:count]
@@ -115,10 +108,9 @@ class TreeFrontier(Frontier):
 
     @one_at_a_time
     def follow(self, truth: npt.NDArray[np.bool_], to_find: int, most: int | None = None) -> Rows:
-        """A whole simulated run at once: ask for the nearest row, tell the truth, until all are found.
+        """Simulate a whole run: ask for the nearest row and reveal its label until all positives are found.
 
-        The same rows in the same order as ``nearest(1)``, ``retire`` and ``add`` in a loop, without the
-        way through Python for each of them.
+        The order is that of a loop over ``nearest(1)``, ``retire`` and ``add``, without the cost of Python calls.
         """
         order = np.empty(int(self._tree.opened[0]) if most is None else most, np.int64)
         asked = kernel.follow(
@@ -172,7 +164,7 @@ class TreeFrontier(Frontier):
         kernel.search_all(self._tree, rows, self._stack, self._bounds, self._sums)
 
     def _close_erased(self) -> None:
-        """Close rows that were erased since this was last looked at; positives among them are none any more."""
+        """Close rows erased since the last check, and drop positives among them."""
         if self._erasures == self._pool.erasures:
             return
         self._erasures = self._pool.erasures
@@ -181,7 +173,7 @@ class TreeFrontier(Frontier):
         self._drop(np.array([key for key in self._known if key >= 0 and self._pool.withdrawn[key]], np.int64))
 
     def _drop(self, gone: Rows) -> None:
-        """Forget positives, and find the nearest of the others for the rows that they were nearest to."""
+        """Forget positives, and recompute the rows that were nearest to them."""
         if not len(gone):
             return
         for key in gone.tolist():

@@ -1,12 +1,12 @@
-"""The compiled half of the tree frontier: a k-d tree over the rows that knows what is open and how near.
+"""Compiled part of the tree frontier: a k-d tree that tracks open rows and their distances.
 
-Every node keeps how many open rows and how many positives lie below it, and its best open row. Distances
-are known only up to a *horizon*: a row whose nearest positive is farther has none yet. A new positive
-then looks no farther than the horizon; when no row within it is left, the horizon widens and the rows
-without a distance search for their nearest positive again. So a step costs about a descent of the tree
-plus the open rows nearby, and never depends on how many positives there are.
+Every node stores the numbers of open rows and positives below it, and its best open row. Distances are known only up
+to a *horizon*: a row whose nearest positive is farther has no distance yet. A new positive is compared only with rows
+within the horizon. When no row within it is left, the horizon widens, and the rows without a distance search for their
+nearest positive again. A step costs about one descent of the tree plus the open rows nearby, regardless of the number
+of positives.
 
-The tree only decides which pairs are looked at: distances are those of the shared kernel.
+The tree only decides which pairs are compared; distances come from the shared kernel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from activecover.compiling import compiled
 from activecover.frontier._base import NO_KEY
 from activecover.frontier.distance import squared_distance
 
-#: Bounds of boxes err by a few units in the last place: this much less is a true lower bound.
+#: Bounds of boxes are off by a few units in the last place; reduced by this factor they are true lower bounds.
 _SAFE = 1.0 - 1e-12
 _SLOWEST, _FASTEST = 1.3, 4.0
 _AMONG = 200_000
@@ -52,7 +52,7 @@ class Tree(NamedTuple):
 
 
 def depth_of(rows: int, leaf_rows: int) -> int:
-    """How many levels of halving leave leaves of at most so many rows."""
+    """Number of halvings needed for leaves of at most ``leaf_rows`` rows."""
     depth = 0
     while rows > leaf_rows << depth:
         depth += 1
@@ -61,7 +61,7 @@ def depth_of(rows: int, leaf_rows: int) -> int:
 
 @compiled()
 def _select(index: Any, points: Any, axis: int, first: int, last: int, nth: int) -> None:
-    """Put the row that belongs at place ``nth`` there, smaller ones before it, larger ones after it."""
+    """Partition rows so that the ``nth`` smallest is in its place, smaller ones before it and larger ones after."""
     while last > first:
         a = points[index[first], axis]
         b = points[index[(first + last) // 2], axis]
@@ -87,7 +87,7 @@ def _select(index: Any, points: Any, axis: int, first: int, last: int, nth: int)
 
 @compiled()
 def build(points: Any, index: Any, start: Any, end: Any, low: Any, high: Any, leaf: Any) -> None:
-    """Split the rows at the median of the widest side, level by level."""
+    """Split the rows at the median of the widest dimension, level by level."""
     nodes = start.shape[0]
     inner = nodes // 2
     start[0], end[0] = 0, index.shape[0]
@@ -128,7 +128,7 @@ def _box_distance(tree: Any, node: int, points: Any, row: int) -> float:
 
 @compiled()
 def _refresh(tree: Any, node: int) -> bool:
-    """Find a node's best open row and its worst distance anew; whether anything changed."""
+    """Recompute a node's best open row and largest distance; return whether anything changed."""
     best, best_row, worst = np.inf, np.int64(-1), -np.inf
     if node >= tree.start.shape[0] // 2:
         for place in range(tree.start[node], tree.end[node]):
@@ -184,7 +184,7 @@ def close(tree: Any, row: int) -> None:
 
 @compiled()
 def close_all(tree: Any, rows: Any) -> None:
-    """Close those of some rows that are open."""
+    """Close the given rows that are open."""
     for row in rows:
         if tree.is_open[row]:
             close(tree, row)
@@ -199,7 +199,7 @@ def spread(tree: Any, points: Any, place: int, key: int, stack: Any, sums: Any) 
     while top > 0:
         top -= 1
         node = stack[top]
-        # What lies beyond the horizon is not looked at, nor where every row has a nearer positive.
+        # Skip what lies beyond the horizon, and nodes in which every row has a nearer positive.
         limit = min(horizon, tree.worst[node])
         if tree.opened[node] == 0 or _box_distance(tree, node, points, place) > limit:
             continue
@@ -260,7 +260,7 @@ def _search(tree: Any, row: int, stack: Any, bounds: Any, sums: Any) -> None:
             if far_bound < near_bound:
                 near, far = far, near
                 near_bound, far_bound = far_bound, near_bound
-            # The nearer child is looked at first: it is pushed last.
+            # The nearer child is pushed last, so that it is visited first.
             stack[top], bounds[top] = far, far_bound
             stack[top + 1], bounds[top + 1] = near, near_bound
             top += 2
@@ -278,7 +278,7 @@ def _search(tree: Any, row: int, stack: Any, bounds: Any, sums: Any) -> None:
 
 @compiled()
 def search_all(tree: Any, rows: Any, stack: Any, bounds: Any, sums: Any) -> None:
-    """Find the nearest positives of rows that are open and have no distance."""
+    """Find the nearest positives of open rows that have no distance."""
     for row in rows:
         _search(tree, row, stack, bounds, sums)
         _refresh_up(tree, tree.leaf[row])
@@ -286,13 +286,13 @@ def search_all(tree: Any, rows: Any, stack: Any, bounds: Any, sums: Any) -> None
 
 @compiled()
 def widen(tree: Any, wanted: int, stack: Any, bounds: Any, sums: Any) -> bool:
-    """Look farther until so many more rows have a distance; whether there was anything farther."""
+    """Widen the horizon until ``wanted`` more rows have a distance; return whether there was anything farther."""
     factor, found = tree.horizon[1], 0
     while found < wanted:
         if tree.horizon[0] == np.inf:
             break
         tree.horizon[0] *= factor
-        # A jump that was too short is followed by a longer one: the rest may lie far away.
+        # After a step that was too short, take a longer one: the rest may be far away.
         factor *= factor
         for node in range(tree.start.shape[0] // 2, tree.start.shape[0]):
             if tree.opened[node] == 0 or tree.worst[node] < np.inf:
@@ -308,7 +308,7 @@ def widen(tree: Any, wanted: int, stack: Any, bounds: Any, sums: Any) -> bool:
 
 @compiled()
 def follow(tree: Any, truth: Any, order: Any, to_find: int, stack: Any, bounds: Any, sums: Any) -> int:
-    """Ask for the nearest row and tell what it is, again and again, until so many positives are found."""
+    """Repeatedly ask for the nearest row and reveal its label until ``wanted`` positives are found."""
     asked = 0
     while asked < order.shape[0] and to_find > 0 and tree.opened[0] > 0:
         row = tree.best_row[0]
@@ -332,9 +332,9 @@ def _before(values: Any, rows: Any, a: int, b: int) -> bool:
 
 @compiled()
 def collect(tree: Any, k: int, without: Any, found: Any) -> int:
-    """The ``k`` nearest open rows but for some (sorted), best first; how many were found.
+    """Find the ``k`` nearest open rows except some (sorted), nearest first; return their number.
 
-    A heap of subtrees and rows, each at its best row: what comes out is in order.
+    Uses a heap of subtrees and rows, each keyed by its best row, so rows come out in order.
     """
     inner = tree.start.shape[0] // 2
     size = 64 + 2 * (k + without.shape[0])
@@ -416,10 +416,10 @@ def _sink(values: Any, rows: Any, nodes: Any, count: int) -> None:
 def first_horizon(
     vectors: npt.NDArray[np.float32], rows: npt.NDArray[np.int64], neighbours: int, samples: int
 ) -> npt.NDArray[np.float64]:
-    """A squared distance within which a row has about so many others, and the factor for twice as many.
+    """A squared distance within which a row has about ``neighbours`` others, and the factor that doubles their number.
 
-    Both are taken from a few rows. The factor follows the data's own dimension: in many dimensions a
-    little farther is a lot more.
+    Both are estimated from a few rows. The factor depends on the intrinsic dimension of the data: in many dimensions
+    a slightly larger distance covers many more rows.
     """
     chosen = rows[np.linspace(0, len(rows) - 1, min(samples, len(rows))).astype(np.int64)]
     among = vectors[rows[:: max(1, len(rows) // _AMONG)]].astype(np.float64)
@@ -432,6 +432,6 @@ def first_horizon(
             radii.append(np.partition(apart, [near, 2 * near])[[near, 2 * near]])
     if not radii:
         return np.array([1.0, _FASTEST])
-    # The denser part of the pool decides: too short a horizon is soon widened, too wide a one stays.
+    # Taken from the denser part of the pool: a horizon that is too short is soon widened, one too wide stays.
     once, twice = np.quantile(radii, 0.2, axis=0)
     return np.array([once, np.clip(twice / once, _SLOWEST, _FASTEST)])

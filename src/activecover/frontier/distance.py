@@ -1,32 +1,32 @@
-"""The one definition of distance, compiled, and the filter that saves most of its work.
+"""The single definition of distance, compiled, and the filter that avoids most of its work.
 
-The squared distance is the sum of squared float64 differences in NumPy's own order of summation
-(pairwise, eight lanes), so that ``((a - b) ** 2).sum()`` in float64 gives the same number to the last
-bit, whatever else is computed beside it.
+The squared distance is the sum of squared float64 differences in NumPy's order of summation (pairwise, eight lanes),
+so that ``((a - b) ** 2).sum()`` in float64 gives the same number to the last bit, independent of anything else that is
+computed.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from activecover.compiling import compiled
+from activecover.pool import DenseVectors
 
 _PAIRWISE_BLOCK = 128
-#: How many estimates are looked at together.
+Float32s = npt.NDArray[np.float32]
+#: Number of estimates examined together.
 LANES = 32
 
 
 @compiled(inline="always")
-def _square(x: Any, i: int, p: Any, j: int, t: int) -> float:
+def _square(x: DenseVectors, i: int, p: DenseVectors, j: int, t: int) -> float:
     difference = np.float64(x[i, t]) - np.float64(p[j, t])
     return difference * difference
 
 
 @compiled()
-def _block(x: Any, i: int, p: Any, j: int, start: int, size: int) -> float:
+def _block(x: DenseVectors, i: int, p: DenseVectors, j: int, start: int, size: int) -> float:
     """Sum of at most 128 squared differences: eight running sums, then the rest one by one."""
     t = start
     end = start + size
@@ -52,10 +52,10 @@ def _block(x: Any, i: int, p: Any, j: int, start: int, size: int) -> float:
 
 
 def summation_plan(dimensions: int) -> npt.NDArray[np.int64]:
-    """How NumPy sums so many terms: leaves of at most 128, each with how many sums to merge after it.
+    """The order in which NumPy sums ``dimensions`` terms: leaves of at most 128, each with the merges that follow it.
 
-    NumPy halves a sum until its parts are small and adds the parts up again. Written down as a list
-    (start, size, merges) it needs no recursion, which compiled code that is cached on disk cannot have.
+    NumPy halves a sum until its parts are small, and adds the parts up again. As a list of (start, size, merges) this
+    needs no recursion, which compiled code cached on disk does not support.
     """
     leaves: list[list[int]] = []
 
@@ -74,7 +74,9 @@ def summation_plan(dimensions: int) -> npt.NDArray[np.int64]:
 
 
 @compiled()
-def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> float:
+def squared_distance(
+    x: DenseVectors, i: int, p: DenseVectors, j: int, plan: npt.NDArray[np.int64], sums: npt.NDArray[np.float64]
+) -> float:
     """Squared distance of row ``i`` of ``x`` from row ``j`` of ``p``; ``sums`` is scratch space."""
     top = -1
     for leaf in range(plan.shape[0]):
@@ -87,8 +89,8 @@ def squared_distance(x: Any, i: int, p: Any, j: int, plan: Any, sums: Any) -> fl
 
 
 @compiled(fastmath={"nnan", "nsz"})
-def smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
-    """The smallest offset less its product, kept in lanes that one instruction serves several of."""
+def smallest(products: DenseVectors, row: int, offsets: Float32s, lanes: Float32s) -> np.float32:
+    """The smallest difference of offset and product, computed in lanes for SIMD instructions."""
     count, here = offsets.shape[0], products[row]
     whole = count - count % LANES
     best = np.float32(np.inf)
@@ -107,8 +109,8 @@ def smallest(products: Any, row: int, offsets: Any, lanes: Any) -> Any:
 
 
 @compiled(fastmath={"nnan", "nsz"})
-def any_within(products: Any, row: int, offsets: Any, start: int, stop: int, reach: Any) -> bool:
-    """Whether any of some positives may be as near as that."""
+def any_within(products: DenseVectors, row: int, offsets: Float32s, start: int, stop: int, reach: np.float32) -> bool:
+    """Whether any of the positives ``start`` to ``stop`` may be within ``reach``."""
     here = products[row, start:stop]
     those = offsets[start:stop]
     hits = 0
@@ -118,21 +120,21 @@ def any_within(products: Any, row: int, offsets: Any, start: int, stop: int, rea
 
 
 @compiled()
-def settle(
-    vectors: Any,
-    places: Any,
-    rows: Any,
-    products: Any,
-    row_squares: Any,
-    positives: Any,
-    positive_squares: Any,
-    keys: Any,
+def refine(
+    vectors: DenseVectors,
+    places: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    products: DenseVectors,
+    row_squares: npt.NDArray[np.float64],
+    positives: DenseVectors,
+    positive_squares: npt.NDArray[np.float64],
+    keys: npt.NDArray[np.int64],
     slack: float,
-    plan: Any,
-    squared: Any,
-    sources: Any,
+    plan: npt.NDArray[np.int64],
+    squared: npt.NDArray[np.float64],
+    sources: npt.NDArray[np.int64],
 ) -> None:
-    """Bring rows up to date with new positives: the products filter, the kernel settles.
+    """Bring rows up to date with new positives: the products filter, and the kernel compares exactly.
 
     ``vectors[places[r]]`` is the vector of row ``rows[r]``, ``row_squares[r]`` its squared length;
     ``products[places[r], j]`` twice its float32 inner product with positive ``j``. ``slack`` bounds the error
@@ -151,7 +153,7 @@ def settle(
         nearest = row_squares[r] + smallest(products, place, offsets, lanes)
         if nearest - error > squared[row]:
             continue
-        # Only a positive that may still be nearest is worth an exact distance.
+        # Only a positive that may still be nearest needs an exact distance.
         bound = min(squared[row], nearest + error) - row_squares[r] + error
         reach = np.float32(bound + 1e-6 * abs(bound))
         for start in range(0, offsets.shape[0], LANES):
@@ -169,12 +171,11 @@ def settle(
 
 @compiled()
 def error_bound(row_square: float, positive_square: float, slack: float) -> float:
-    """How far an estimated squared distance can be from the exact one.
+    """Bound on the error of an estimated squared distance.
 
-    The float32 product errs by at most ``slack`` relative to the lengths of both vectors, in whatever
-    order it was summed; the positive's square and its difference from the product are rounded to float32,
-    each by at most 2**-24 of the squares or of what they are made of; the last term covers products so
-    small that float32 rounds them to zero.
+    The error of the float32 product is at most ``slack`` relative to the lengths of both vectors, in any order of
+    summation. The positive's square and its difference from the product are rounded to float32, each by at most
+    2**-24 of the squares or of their terms. The last term covers products so small that float32 rounds them to zero.
     """
     return slack * np.sqrt(row_square * positive_square) + 2.5e-7 * (row_square + positive_square) + 1e-30
 
@@ -187,8 +188,8 @@ def squares(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 
 
 @compiled(fastmath={"reassoc", "contract"})
-def quick_squares(vectors: Any) -> Any:
-    """The same without a wide copy of the rows, summed in whatever order is quickest."""
+def quick_squares(vectors: DenseVectors) -> npt.NDArray[np.float64]:
+    """The same without a float64 copy of the rows, summed in the fastest order."""
     result = np.empty(vectors.shape[0])
     for row in range(vectors.shape[0]):
         total = 0.0
@@ -200,7 +201,7 @@ def quick_squares(vectors: Any) -> Any:
 
 
 def slack_of(dimensions: int) -> float:
-    """Relative error bound of twice a float32 inner product of so many terms, with room to spare."""
+    """Generous relative error bound of twice a float32 inner product of ``dimensions`` terms."""
     unit = 2.0**-24
     terms = dimensions + 2
     return 2.0 * 1.01 * terms * unit / (1.0 - min(0.5, terms * unit))

@@ -1,4 +1,4 @@
-"""Who is whose neighbour in a pool: a graph that is made once and shared by all who need it."""
+"""The neighbour graph of a pool, built once and shared."""
 
 from activecover.graph._graph import (
     NEIGHBOURS,

@@ -1,10 +1,10 @@
-"""The neighbour graph: the nearest other rows of every row, made once and shared by all who need it."""
+"""The neighbour graph: the nearest other rows of every row, built once and shared."""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,21 +14,22 @@ from activecover.errors import InputError
 from activecover.frontier import distance
 from activecover.graph import _kernel as kernel
 from activecover.parallel import for_each
-from activecover.pool import Pool, Statistic, StoredPool, longer, unpacked
+from activecover.pool import Pool, Statistic, StoredPool, dense_vectors, longer, sparse_vectors, unpacked
 
 Rows = npt.NDArray[np.int64]
-#: Rows that look for neighbours, and the rows among which they look.
+#: Rows that search for neighbours, and the rows to search.
 Cell = tuple[Rows, Rows]
+Compare = Callable[[Rows, Rows], None]
 
-#: Neighbours that are kept per row. All learners take theirs from one graph, so that it is made once.
+#: Neighbours kept per row. All learners use the same graph, so that it is built only once.
 NEIGHBOURS = 50
-#: Up to so many rows all pairs are compared; in larger pools only those that share a cell.
+#: Up to this many rows, all pairs are compared; in larger pools only pairs that share a cell.
 EXACT_ROWS = 200_000
-#: In how many cells a row can be found. It is looked for in the one whose landmark is nearest.
+#: Number of cells that contain a row. Its own search uses only the cell of its nearest landmark.
 CELLS = 12
-#: A list of neighbours takes as much memory as the vector of a row: with more rows there is no graph.
+#: Most rows of a graph: a list of neighbours takes as much memory as a row's vector.
 MOST_ROWS = 2_000_000
-#: Above that, the density is measured against a random sample of so many rows.
+#: In larger pools, density is measured against a random sample of this many rows.
 SAMPLE_ROWS = 16_384
 _NAME = "neighbours"
 _SAMPLED = "sampled density"
@@ -40,29 +41,28 @@ _LOCK = threading.Lock()
 class NeighbourGraph:
     """The nearest neighbours of every row of a pool, nearest first, ties by the lower row.
 
-    Distances are those of the frontier: dense rows are filtered by float32 products and settled by the
-    shared kernel; of sparse rows the products are summed in float64; shares of common bits are exact.
+    Distances are those of the frontier: dense rows are filtered by float32 products and compared by the shared
+    kernel, products of sparse rows are summed in float64, and fractions of common bits are exact.
 
-    Up to 200,000 rows the graph is exact. In larger pools it is approximate: random rows serve as landmarks,
-    every row can be found in the cells of the twelve landmarks nearest to it, and looks for its neighbours in the
-    cell of the nearest one. How far they are is exact all the same; :func:`graph_recall` measures how many are
-    missed.
+    Up to 200,000 rows the graph is exact. In larger pools it is approximate: random rows serve as landmarks, every
+    row is a member of the cells of its twelve nearest landmarks, and its neighbours are searched for in the cell of
+    the nearest one. Their distances are still exact; :func:`graph_recall` measures how many are missed.
 
-    A graph is a statistic of the whole pool. Rows that are added join it, at the cost of comparing them
-    with all rows. A row that is erased is wiped out of it: its own list, and its number in the lists of
-    others. How far those others' neighbours were stays as it was.
+    A graph is a statistic of the whole pool. Added rows join it, at the cost of comparing them with all rows. An
+    erased row is removed from it: its own list, and its number in the lists of others. The distances in those lists
+    do not change.
 
     Parameters
     ----------
-    count : int
+    n_neighbors : int
         Neighbours per row.
 
     Attributes
     ----------
-    neighbours : array of shape (n, count)
-        Row numbers; -1 where there is none.
-    distances : array of shape (n, count)
-        Infinite where there is none.
+    neighbours : array of shape (n, n_neighbors)
+        Row numbers; -1 for a missing neighbour.
+    distances : array of shape (n, n_neighbors)
+        Infinite for a missing neighbour.
 
     Examples
     --------
@@ -74,13 +74,13 @@ class NeighbourGraph:
     [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]]
     """
 
-    def __init__(self, count: int = NEIGHBOURS) -> None:
-        self.count = count
-        self.neighbours = np.zeros((0, count), np.int32)
-        self._values = np.zeros((0, count))
+    def __init__(self, n_neighbors: int = NEIGHBOURS) -> None:
+        self.n_neighbors = n_neighbors
+        self.neighbours = np.zeros((0, n_neighbors), np.int32)
+        self._values = np.zeros((0, n_neighbors))
         self._squared = False
         self._erasures = 0
-        #: What others have made of the lists, by name; forgotten when a list changes.
+        #: Results derived from the lists, by name; dropped when a list changes.
         self.derived: dict[str, Any] = {}
 
     def __len__(self) -> int:
@@ -88,20 +88,20 @@ class NeighbourGraph:
 
     @property
     def distances(self) -> npt.NDArray[np.float64]:
-        """How far the neighbours are."""
+        """Distances of the neighbours."""
         return np.sqrt(self._values) if self._squared else self._values
 
     def far(self, rows: Rows, places: Rows) -> npt.NDArray[np.float64]:
-        """How far one neighbour of each of some rows is, by its place (from 0)."""
+        """Distance of one neighbour of each given row, by its position (from 0)."""
         found: npt.NDArray[np.float64] = self._values[rows, places]
         return np.sqrt(found) if self._squared else found
 
     def scale(self, place: int) -> npt.NDArray[np.float64]:
-        """How far the neighbour in some place (from 1) is, or the last one where there are fewer.
+        """Distance of the neighbour at a position (from 1), or of the last one if there are fewer.
 
-        Never zero, unless all are: copies of one row would otherwise lie in an infinitely dense spot.
+        Never zero, unless all are: otherwise copies of one row would have infinite density.
         """
-        values = self._values[:, : min(place, self.count)]
+        values = self._values[:, : min(place, self.n_neighbors)]
         last = np.maximum((np.isfinite(values)).sum(axis=1) - 1, 0)
         found = values[np.arange(len(values)), last]
         far = np.sqrt(found) if self._squared else found
@@ -110,7 +110,7 @@ class NeighbourGraph:
         return np.where(np.isfinite(far), np.maximum(far, least), least)
 
     def copy(self) -> NeighbourGraph:
-        """A graph of its own with the same lists."""
+        """An independent copy."""
         twin = object.__new__(NeighbourGraph)
         twin.__dict__.update(self.__dict__)
         twin.neighbours, twin._values = self.neighbours.copy(), self._values.copy()
@@ -118,12 +118,12 @@ class NeighbourGraph:
         return twin
 
     def as_statistic(self) -> Statistic:
-        """As it is stored with a pool."""
+        """The form in which it is stored with a pool."""
         return Statistic({"rows": self.neighbours, "values": self._values}, {"squared": self._squared})
 
     @classmethod
     def restored(cls, kept: Statistic, pool: Pool) -> NeighbourGraph:
-        """As it was stored; rows that have been erased are missing from it already."""
+        """Restore a stored graph, from which erased rows are already missing."""
         graph = cls(kept.arrays["rows"].shape[1])
         graph.neighbours, graph._values = kept.arrays["rows"], kept.arrays["values"]
         graph._squared = kept.facts["squared"]
@@ -131,7 +131,7 @@ class NeighbourGraph:
         return graph
 
     def refresh(self, pool: Pool) -> NeighbourGraph:
-        """Take in the rows by which the pool has grown, and wipe those that were erased."""
+        """Include added rows, and remove erased ones."""
         first, total = len(self), len(pool)
         if not graph_fits(pool):
             raise InputError(
@@ -141,26 +141,26 @@ class NeighbourGraph:
         if first < total:
             self.derived = {}
             if _landmark_count(first) != _landmark_count(total):
-                # In other cells other rows meet: what is found must not depend on how the pool came to its size.
+                # With different cells different rows meet: the result must not depend on how the pool grew.
                 first = 0
                 self.neighbours, self._values = self.neighbours[:0], self._values[:0]
-            self.neighbours = longer(self.neighbours, np.full((total - first, self.count), -1, np.int32))
-            self._values = longer(self._values, np.full((total - first, self.count), np.inf))
+            self.neighbours = longer(self.neighbours, np.full((total - first, self.n_neighbors), -1, np.int32))
+            self._values = longer(self._values, np.full((total - first, self.n_neighbors), np.inf))
             compare, cells = _comparison(pool, self), _cells(pool)
             self._compare(compare, [(rows[rows >= first], others) for rows, others in cells])
             self._compare(compare, [(rows[rows < first], others[others >= first]) for rows, others in cells])
         return self
 
     def compare_with(self, pool: Pool, others: Rows) -> NeighbourGraph:
-        """Begin anew, with neighbours from some rows only."""
-        shape = (len(pool), self.count)
+        """Start over, with neighbours only from the given rows."""
+        shape = (len(pool), self.n_neighbors)
         self.neighbours, self._values = np.full(shape, -1, np.int32), np.full(shape, np.inf)
         self._erasures = pool.erasures
         self._compare(_comparison(pool, self), [(np.flatnonzero(~pool.withdrawn), others)])
         return self
 
     def wipe_erased(self, pool: Pool) -> None:
-        """Forget rows that were erased since this was last looked at."""
+        """Remove rows erased since the last check."""
         if self._erasures != pool.erasures:
             self._erasures = pool.erasures
             self._wipe(np.flatnonzero(pool.withdrawn[: len(self)]))
@@ -172,8 +172,8 @@ class NeighbourGraph:
         erased[gone] = True
         self.neighbours[erased[self.neighbours]] = -1
 
-    def _compare(self, compare: Any, cells: Sequence[Cell]) -> None:
-        """Let rows look for neighbours among others. No row looks in two cells, so that threads do not meet."""
+    def _compare(self, compare: Compare, cells: Sequence[Cell]) -> None:
+        """Search for neighbours of rows. No row searches two cells, so threads never write to the same list."""
         parts = [
             (rows[start : start + _BLOCK_ROWS], others)
             for rows, others in cells
@@ -190,21 +190,21 @@ class NeighbourGraph:
 
 
 def _landmark_count(rows: int) -> int:
-    """How many cells a pool has, none where it is small; the same until it has doubled."""
+    """Number of cells of a pool (0 if it is small), which stays the same until the pool has doubled."""
     return 0 if rows <= EXACT_ROWS else math.isqrt(1 << (rows.bit_length() - 1))
 
 
 def _cells(pool: Pool) -> list[Cell]:
-    """Rows, and among which others they look for their neighbours: all of them, unless the pool is large."""
+    """Groups of rows, each with the rows to search: all of them, unless the pool is large."""
     there, count = np.flatnonzero(~pool.withdrawn), _landmark_count(len(pool))
     if not count:
         return [(there, there)]
-    # Rows that join later are no landmarks until the pool has doubled.
+    # Rows added later do not become landmarks until the pool has doubled.
     lots = np.random.Generator(np.random.Philox(key=1)).random(1 << (len(pool).bit_length() - 1))
     landmarks = np.sort(np.argpartition(lots, count)[:count])
     landmarks = landmarks[~pool.withdrawn[landmarks]]
     found, _ = nearest_among(pool, there, landmarks, CELLS)
-    # A landmark is not its own neighbour, but it lies in its own cell.
+    # A landmark is not its own neighbour, but it belongs to its own cell.
     at = np.searchsorted(there, landmarks)
     found[at] = np.column_stack([landmarks, found[at, :-1]])
     members = _grouped(there.repeat(found.shape[1]), found.ravel(), landmarks)
@@ -219,11 +219,11 @@ def _grouped(rows: Rows, keys: npt.NDArray[np.int32], groups: Rows) -> list[Rows
 
 
 def nearest_among(
-    pool: Pool, rows: Rows, others: Rows, count: int
+    pool: Pool, rows: Rows, others: Rows, n_neighbors: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """The nearest of some rows to each of some rows, itself left out, and how far they are.
+    """The nearest rows among ``others`` to each of ``rows``, excluding the row itself, and their distances.
 
-    Where there are fewer than ``count``, their numbers are -1 and they are infinitely far.
+    If there are fewer than ``n_neighbors``, the missing ones have number -1 and infinite distance.
 
     Examples
     --------
@@ -232,8 +232,11 @@ def nearest_among(
            [1]], dtype=int32), array([[1.],
            [2.]]))
     """
-    graph = NeighbourGraph(count)
-    graph.neighbours, graph._values = np.full((len(pool), count), -1, np.int32), np.full((len(pool), count), np.inf)
+    graph = NeighbourGraph(n_neighbors)
+    graph.neighbours, graph._values = (
+        np.full((len(pool), n_neighbors), -1, np.int32),
+        np.full((len(pool), n_neighbors), np.inf),
+    )
     graph._compare(_comparison(pool, graph), [(rows, others)])
     return graph.neighbours[rows], graph.distances[rows]
 
@@ -249,7 +252,7 @@ def graph_is_exact(pool: Pool) -> bool:
 
 
 def graph_recall(pool: Pool, rows: int = 200) -> float:
-    """The share of the nearest neighbours of some random rows that the pool's graph knows.
+    """The fraction of true nearest neighbours, of some random rows, that the pool's graph contains.
 
     Examples
     --------
@@ -259,13 +262,13 @@ def graph_recall(pool: Pool, rows: int = 200) -> float:
     there = np.flatnonzero(~pool.withdrawn)
     some = np.sort(np.random.default_rng(0).permutation(there)[:rows])
     graph = shared_graph(pool)
-    exact, _ = nearest_among(pool, some, there, graph.count)
+    exact, _ = nearest_among(pool, some, there, graph.n_neighbors)
     known = [np.isin(best[best >= 0], kept).mean() for best, kept in zip(exact, graph.neighbours[some], strict=True)]
     return float(np.mean(known))
 
 
 def shared_graph(pool: Pool) -> NeighbourGraph:
-    """The graph of a pool, made at the first call and kept with the pool.
+    """The graph of a pool, built at the first call and kept with the pool.
 
     Examples
     --------
@@ -285,10 +288,10 @@ def shared_graph(pool: Pool) -> NeighbourGraph:
 
 
 def local_scale(pool: Pool, place: int) -> npt.NDArray[np.float64]:
-    """How far the neighbour in some place (from 1) of every row is: the inverse of the local density.
+    """Distance of every row's neighbour at a position (from 1), an inverse measure of local density.
 
-    In a pool that is too large for a graph it is the neighbour in a fixed random sample of the pool. That
-    is a coarser measure of the same thing, and made anew when the pool has grown.
+    In a pool that is too large for a graph, neighbours come from a fixed random sample of the pool. That is a coarser
+    measure of the same thing, and is recomputed when the pool has grown.
 
     Examples
     --------
@@ -312,14 +315,14 @@ def local_scale(pool: Pool, place: int) -> npt.NDArray[np.float64]:
 
 
 def _kept(pool: Pool, name: str) -> NeighbourGraph | None:
-    """The graph that a pool has, or that was stored with it."""
+    """The graph of a pool that is in memory or was stored with it."""
     if name not in pool.statistics and isinstance(pool, StoredPool) and name in pool.kept_statistics:
         pool.statistics[name] = NeighbourGraph.restored(pool.kept_statistics[name], pool)
     return pool.statistics.get(name)
 
 
-def _comparison(pool: Pool, graph: NeighbourGraph) -> Any:
-    """How rows of a pool are compared with others, by its kind."""
+def _comparison(pool: Pool, graph: NeighbourGraph) -> Compare:
+    """The function that compares rows, for the kind of the pool."""
     graph._squared = pool.kind != "bits"
     if pool.kind == "dense":
         return _dense(pool, graph)
@@ -327,18 +330,19 @@ def _comparison(pool: Pool, graph: NeighbourGraph) -> Any:
         return _sparse(pool, graph)
     if pool.kind == "bits":
         return _bits(pool, graph)
-    raise InputError(f"a neighbour graph needs a pool on one machine, and this one is {pool.kind!r}")
+    raise InputError(f"a neighbour graph needs a pool on one machine, but this one is {pool.kind!r}")
 
 
-def _dense(pool: Pool, graph: NeighbourGraph) -> Any:
+def _dense(pool: Pool, graph: NeighbourGraph) -> Compare:
     slack, plan = distance.slack_of(pool.dimensions), distance.summation_plan(pool.dimensions)
+    stored = dense_vectors(pool.vectors)
     squares = np.empty(len(pool))
     for start in range(0, len(pool), _OTHER_ROWS):
-        squares[start : start + _OTHER_ROWS] = distance.squares(pool.vectors[start : start + _OTHER_ROWS])
+        squares[start : start + _OTHER_ROWS] = distance.squares(stored[start : start + _OTHER_ROWS])
 
     def compare(rows: Rows, others: Rows) -> None:
-        mine, theirs = pool.take(rows), pool.take(others)
-        kernel.settle_products(
+        mine, theirs = stored[rows], stored[others]
+        kernel.refine_by_products(
             mine, rows, squares[rows], theirs, others, squares[others], mine @ theirs.T,
             slack, plan, graph._values, graph.neighbours,
         )  # fmt: skip
@@ -346,24 +350,25 @@ def _dense(pool: Pool, graph: NeighbourGraph) -> Any:
     return compare
 
 
-def _sparse(pool: Pool, graph: NeighbourGraph) -> Any:
+def _sparse(pool: Pool, graph: NeighbourGraph) -> Compare:
     def compare(rows: Rows, others: Rows) -> None:
-        # Summed in float64 in the order of the columns, whatever else is in the block.
-        mine, theirs = pool.take(rows).astype(np.float64), pool.take(others).astype(np.float64)
+        # Summed in float64 in the order of the columns, independent of the other rows in the block.
+        mine = sparse_vectors(pool.take(rows)).astype(np.float64)
+        theirs = sparse_vectors(pool.take(others)).astype(np.float64)
         products = (mine @ theirs.T).toarray()
         far = (mine**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1)[None] - 2.0 * products
-        kernel.settle_distances(rows, others, np.maximum(far, 0.0), graph._values, graph.neighbours)
+        kernel.refine_by_distances(rows, others, np.maximum(far, 0.0), graph._values, graph.neighbours)
 
     return compare
 
 
-def _bits(pool: Pool, graph: NeighbourGraph) -> Any:
+def _bits(pool: Pool, graph: NeighbourGraph) -> Compare:
     def compare(rows: Rows, others: Rows) -> None:
         # Counts up to 2**24 are exact in float32.
         mine, theirs = unpacked(pool, rows), unpacked(pool, others)
         common = (mine @ theirs.T).astype(np.float64)
         either = mine.sum(axis=1, dtype=np.float64)[:, None] + theirs.sum(axis=1, dtype=np.float64)[None] - common
         far = 1.0 - np.divide(common, either, out=np.ones_like(common), where=either > 0)
-        kernel.settle_distances(rows, others, far, graph._values, graph.neighbours)
+        kernel.refine_by_distances(rows, others, far, graph._values, graph.neighbours)
 
     return compare

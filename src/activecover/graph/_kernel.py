@@ -1,4 +1,4 @@
-"""The compiled half of the neighbour graph: lists of the nearest rows, kept sorted while rows are compared."""
+"""Compiled part of the neighbour graph: lists of the nearest rows, kept sorted while rows are compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from activecover.frontier.distance import error_bound, squared_distance
 
 @compiled()
 def _insert(values: Any, neighbours: Any, row: int, value: float, other: int) -> None:
-    """Put one row into another's list, by distance and then by number, if it belongs there."""
+    """Insert a row into another row's list, ordered by distance and then by number, if it is near enough."""
     place = values.shape[1] - 1
     if value > values[row, place] or (value == values[row, place] and other > neighbours[row, place] >= 0):
         return
@@ -28,7 +28,7 @@ def _insert(values: Any, neighbours: Any, row: int, value: float, other: int) ->
 
 
 @compiled()
-def settle_products(
+def refine_by_products(
     vectors: Any,
     rows: Any,
     squares: Any,
@@ -41,7 +41,7 @@ def settle_products(
     values: Any,
     neighbours: Any,
 ) -> None:
-    """Compare rows with others: float32 products filter, the one definition of distance settles.
+    """Compare rows with others: float32 products filter, and the shared definition of distance decides.
 
     ``vectors[r]`` is the vector of row ``rows[r]``, ``squares[r]`` its squared length, and so for the
     others; ``values`` are squared distances.
@@ -63,8 +63,8 @@ def settle_products(
 
 
 @compiled()
-def settle_distances(rows: Any, others: Any, distances: Any, values: Any, neighbours: Any) -> None:
-    """Compare rows with others whose distances are known already."""
+def refine_by_distances(rows: Any, others: Any, distances: Any, values: Any, neighbours: Any) -> None:
+    """Compare rows with others whose distances are already known."""
     last = values.shape[1] - 1
     for r in range(rows.shape[0]):
         row = rows[r]
@@ -75,9 +75,9 @@ def settle_distances(rows: Any, others: Any, distances: Any, values: Any, neighb
 
 @compiled()
 def shares_in_common(neighbours: Any, places: int, among: int) -> Any:
-    """For every row and the first places of its list: which share of its neighbours that neighbour has, too.
+    """For every row and each of its first neighbours: the fraction of neighbours that both have in common.
 
-    A row counts as its own neighbour. Only the first so many neighbours of either are looked ``among``.
+    A row counts as its own neighbour. Only the first ``among`` neighbours of each are considered.
     """
     rows = neighbours.shape[0]
     shares = np.zeros((rows, min(places, neighbours.shape[1])))

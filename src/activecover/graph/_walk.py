@@ -1,4 +1,4 @@
-"""Matrices that pass scores from neighbour to neighbour, made once for a graph."""
+"""Matrices that pass scores from neighbour to neighbour, built once per graph."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from activecover.graph._graph import NEIGHBOURS, NeighbourGraph
 from activecover.graph._kernel import shares_in_common
 
 Rows = npt.NDArray[np.int64]
-#: The neighbour whose distance is a row's own scale.
+#: The neighbour whose distance is the scale of a row.
 _OWN_SCALE = 7
 
 
 def weights(graph: NeighbourGraph, n_neighbors: int) -> sparse.csr_array:
-    """How much neighbours weigh by their distance: symmetric, and neighbours of each other weigh twice.
+    """Weights of neighbours by distance; symmetric, and doubled for mutual neighbours.
 
-    A neighbour weighs exp(-d² / (s t)), where s and t are how far the two rows' seventh neighbours are.
+    A neighbour has weight exp(-d² / (s t)), where s and t are the distances of the two rows' seventh neighbours.
     """
     name = f"weights {n_neighbors}"
     if name not in graph.derived:
@@ -33,8 +33,8 @@ def weights(graph: NeighbourGraph, n_neighbors: int) -> sparse.csr_array:
 def averages(graph: NeighbourGraph, n_neighbors: int, n_in_common: int | None = None) -> sparse.csr_array:
     """The matrix that replaces every score by the weighted mean of the neighbours' scores.
 
-    By :func:`weights`; or, with ``n_in_common``, neighbours weigh the square of the share of so many nearest that
-    both rows have in common. A row without neighbours keeps its score.
+    Weights are those of :func:`weights` or, with ``n_in_common``, the squared fraction of that many nearest neighbours
+    that both rows have in common. A row without neighbours keeps its score.
     """
     name = f"averages {n_neighbors} {n_in_common}"
     if name not in graph.derived:
@@ -57,19 +57,19 @@ def check_neighbors(count: int) -> None:
 
 def _in_common(graph: NeighbourGraph, n_neighbors: int, n_in_common: int) -> sparse.csr_array:
     rows, others, places = _pairs(graph, n_neighbors)
-    shares = shares_in_common(graph.neighbours, n_neighbors, min(n_in_common, graph.count))
+    shares = shares_in_common(graph.neighbours, n_neighbors, min(n_in_common, graph.n_neighbors))
     return _both_ways(graph, rows, others, shares[rows, places] ** 2)
 
 
 def _pairs(graph: NeighbourGraph, n_neighbors: int) -> tuple[Rows, Rows, Rows]:
-    """Rows, their nearest neighbours, and in which place of the row's list each neighbour is."""
+    """Rows, their nearest neighbours, and the position of each neighbour in the row's list."""
     lists = graph.neighbours[:, :n_neighbors]
     rows, places = np.nonzero(lists >= 0)
     return rows, lists[rows, places].astype(np.int64), places
 
 
 def _both_ways(graph: NeighbourGraph, rows: Rows, others: Rows, values: npt.NDArray[np.float64]) -> sparse.csr_array:
-    # A neighbour never weighs nothing at all, so that no row is cut off.
+    # Weights never become zero, so that no row is cut off.
     one_way = sparse.csr_array((np.maximum(values, 1e-12), (rows, others)), shape=(len(graph), len(graph)))
     both = (one_way + one_way.T).tocsr()
     both.sort_indices()

@@ -1,4 +1,4 @@
-"""Embedding on the way in: a file becomes a table, a table becomes a pool, and later rows join its space."""
+"""From files to pools: a file becomes a table, the table becomes a pool, and later rows are added in its space."""
 
 from activecover.intake._base import Embedding
 from activecover.intake._catalogue import (
@@ -21,17 +21,17 @@ from activecover.intake._sentence import SentenceEmbedding
 from activecover.intake._smiles import SmilesEmbedding
 from activecover.intake._table import Table
 from activecover.intake._text import TextEmbedding, TfidfEmbedding
-from activecover.intake._vectors import BroughtVectors
+from activecover.intake._vectors import FileVectors
 
 __all__ = [
     "EMBEDDINGS",
     "FORMATS",
-    "BroughtVectors",
     "Busy",
     "Choice",
     "ConfinedIntake",
     "DiskFull",
     "Embedding",
+    "FileVectors",
     "ImageEmbedding",
     "ImageFiles",
     "Intake",

@@ -1,4 +1,4 @@
-"""What turns the rows of a table into vectors: fitted once, stored without pickle, used again for added rows."""
+"""The base of embeddings, which turn rows of a table into vectors: fitted once, stored without pickle, reused later."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ import numpy.typing as npt
 from activecover.errors import InputError, StoreError
 from activecover.files import private_folder, write_whole
 from activecover.intake._table import Table
-from activecover.pool import Vectors
+from activecover.pool import VectorsLike
 
 #: The format of a stored embedding; files of a newer one are refused.
 FORMAT = 1
 _SETTINGS, _ARRAYS = "embedding.json", "embedding.npz"
 
-#: Makes the array that vectors are written to, from its shape and its type: in memory, or in a file.
-Allocate = Callable[[tuple[int, int], Any], npt.NDArray[Any]]
+#: Allocates the array for vectors, given its shape and type, in memory or in a file.
+Allocate = Callable[[tuple[int, int], npt.DTypeLike], npt.NDArray[Any]]
 
 
 class Embedding(ABC):
-    """Rows of a table as vectors.
+    """Turns rows of a table into vectors.
 
-    The constructor only stores parameters. ``fit`` learns from a first table, ``transform`` turns that
-    table and any later one into vectors of the same space: the vector of a row does not depend on the
-    rows beside it. What was learnt goes to a folder as JSON and plain arrays and comes back the same.
+    The constructor only stores parameters. ``fit`` learns from a first table. ``transform`` turns that table and any
+    later one into vectors of the same space: the vector of a row does not depend on other rows. What was learnt is
+    stored in a folder as JSON and plain arrays, and loads unchanged.
 
-    A subclass writes ``_fit``, ``transform``, and, where it learns anything, ``_learnt`` and ``_restore``.
+    A subclass implements ``_fit``, ``transform`` and, if it learns anything, ``_learnt`` and ``_restore``.
 
     Attributes
     ----------
     used_ : list of str
         The columns that the vectors are made of.
     notes_ : list of str
-        What a user should know of the fit or of the latest table, a line each (columns left out, for one).
+        Notes for the user about the fit or the latest table, such as columns left out, one line each.
     """
 
     #: Name in the registry.
     name: ClassVar[str]
-    #: The metric that suits the vectors.
+    #: The metric that fits the vectors.
     metric: ClassVar[str] = "euclidean"
 
     def __init__(self, columns: Sequence[str] | None = None, *, seed: int = 0) -> None:
@@ -64,21 +64,21 @@ class Embedding(ABC):
         return self
 
     @abstractmethod
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows."""
 
     @property
     def dimension_names(self) -> list[str] | None:
-        """What the vectors' columns stand for, where that can be said."""
+        """Names of the vector columns, or None if they have none."""
         return None
 
     @property
     def elsewhere(self) -> str | None:
-        """What it takes from this machine or from a hub besides what is stored with it, if anything: a model, a network."""
+        """A model or network that is needed in addition to what is stored, from this machine or a hub, if any."""
         return None
 
     def parameters(self) -> dict[str, Any]:
-        """What the constructor takes to make this embedding again."""
+        """The arguments of the constructor, to recreate this embedding."""
         return {"columns": self.columns, "seed": self.seed}
 
     def save(self, folder: str | Path) -> None:
@@ -99,7 +99,7 @@ class Embedding(ABC):
         }
         try:
             private_folder(folder)
-            # The settings go last: with them the embedding is there as a whole.
+            # The settings are written last and complete the embedding.
             write_whole(folder / _ARRAYS, data)
             write_whole(folder / _SETTINGS, json.dumps(written, ensure_ascii=False, indent=1).encode())
         except OSError as wrong:
@@ -107,14 +107,14 @@ class Embedding(ABC):
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Take up what :meth:`save` stored."""
+        """Load what :meth:`save` stored."""
         written, arrays = read_stored(Path(folder))
         if written["embedding"] != cls.name:
             raise InputError(f"{folder}: holds an embedding {written['embedding']!r}, not {cls.name!r}")
         return cls(**written["parameters"]).restored(written, arrays)
 
     def restored(self, written: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Take up what was learnt before; gives itself."""
+        """Restore what was learnt earlier; return self."""
         self.used_ = list(written["used"])
         self.notes_ = list(written["notes"])
         self._restore(written["learnt"], arrays)
@@ -122,7 +122,7 @@ class Embedding(ABC):
 
     @abstractmethod
     def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
-        """The columns to use where none are named, from those that are neither ids nor labels."""
+        """The default columns, chosen from those that are neither ids nor labels."""
 
     @abstractmethod
     def _fit(self, table: Table) -> None:
@@ -133,7 +133,7 @@ class Embedding(ABC):
         return {}, {}
 
     def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Take up what ``_learnt`` gave; nothing by default."""
+        """Restore what ``_learnt`` returned; nothing by default."""
         return
 
 

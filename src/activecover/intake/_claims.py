@@ -1,4 +1,4 @@
-"""What a file from a stranger says of itself, compared with what it has, before anything is made of it."""
+"""Checks of untrusted files before they are read: declared sizes against actual ones, and limits."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.tables import npy_header
 
-#: As many as a spreadsheet can have.
+#: As many as a spreadsheet allows.
 MOST_COLUMNS = 1 << 14
-#: A line of text may be so long, and with it a cell.
+#: Most bytes of a line of text, and so of a cell.
 LONGEST_LINE = 1 << 24
 MOST_FILES = 1 << 18
-#: Bytes that the directory of a zip file has for each file in it: going through a longer one would take long itself.
+#: Bytes per file in the directory of a zip file: reading a longer directory would itself take too long.
 _ENTRY = 100
-#: A file may unpack to so many bytes, or to so many times its size; what is beyond was made to fill a memory.
+#: Most bytes that a file may unpack to, absolutely or as a multiple of its size: more can only be malicious.
 _SURELY_FINE, _MOST_PACKED = 1 << 28, 100
 _BLOCK = 1 << 20
 _TEXT = frozenset({".csv", ".tsv", ".txt", ".data", ".dat"})
@@ -27,11 +27,11 @@ _LINES = frozenset({".jsonl", ".ndjson", ".ris", ".nbib"})
 
 
 class TooLarge(InputError):
-    """A file holds more than is read of it."""
+    """A file holds more than will be read."""
 
 
 def check_claims(path: Path) -> None:
-    """Refuse a file that would become far more than it is, or that has more columns or longer lines than make sense."""
+    """Refuse a file that unpacks to far more than its size, or has too many columns or too long lines."""
     suffix = path.suffix.lower()
     if suffix in _TEXT | _LINES:
         _check_lines(path, columns=suffix in _TEXT)
@@ -44,28 +44,28 @@ def check_claims(path: Path) -> None:
 
 
 def check_unpacked(path: Path) -> None:
-    """Refuse a small zip file that becomes a huge one."""
+    """Refuse a small zip file that unpacks to a huge one."""
     try:
         if (length := _directory_length(path)) > MOST_FILES * _ENTRY:
-            raise TooLarge(f"{path}: its directory has {length:,} bytes: {MOST_FILES:,} files at most are read")
+            raise TooLarge(f"{path}: its directory has {length:,} bytes; at most {MOST_FILES:,} files are read")
         with zipfile.ZipFile(path) as packed:
             parts = packed.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as wrong:
         raise InputError(f"{path}: not a whole zip file ({wrong})") from wrong
     if len(parts) > MOST_FILES:
-        raise TooLarge(f"{path}: {len(parts):,} files in it: {MOST_FILES:,} at most are read")
+        raise TooLarge(f"{path}: it has {len(parts):,} files; at most {MOST_FILES:,} are read")
     _compare(path, sum(part.file_size for part in parts))
 
 
 def _directory_length(path: Path) -> int:
-    """How long a zip file says that its directory is, in the one or the other of the two places for that."""
+    """The declared length of a zip file's directory, from either of the two places for it."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _END_SEARCHED))
         tail = file.read()
     end = tail.rfind(b"PK\5\6")
     if end < 0 or end + 22 > len(tail):
-        return 0  # none at all, as the library will say
+        return 0  # no end: the library will report that
     short = int.from_bytes(tail[end + 12 : end + 16], "little")
     large = tail[max(0, end - 76) : max(0, end - 20)]
     if large[:4] != b"PK\6\6":
@@ -74,27 +74,27 @@ def _directory_length(path: Path) -> int:
     return long if short == _ELSEWHERE else max(short, long)
 
 
-#: What stands for a length that is too large for its place.
+#: Placeholder for a length that does not fit its field.
 _ELSEWHERE = 0xFFFFFFFF
-#: A comment of 64 kB may stand behind the end, and the end of a large directory before it.
+#: The end may be followed by a comment of 64 kB, and preceded by the end of a large directory.
 _END_SEARCHED = (1 << 16) + 22 + 76
 
 
 def _compare(path: Path, size: int) -> None:
     if size > max(_SURELY_FINE, _MOST_PACKED * path.stat().st_size):
-        raise TooLarge(f"{path}: it unpacks to {size:,} bytes, far more than it has: too large")
+        raise TooLarge(f"{path}: it unpacks to {size:,} bytes, far more than its size: too large")
 
 
 def _check_columns(path: Path, count: int) -> None:
     if count > MOST_COLUMNS:
         raise TooLarge(
-            f"{path}: {count:,} columns: {MOST_COLUMNS:,} at most are read; give vectors as one column of lists, "
+            f"{path}: {count:,} columns; at most {MOST_COLUMNS:,} are read; give vectors as one column of lists, "
             "or as an .npy file"
         )
 
 
 def _check_lines(path: Path, columns: bool) -> None:
-    """Look at the first line's columns and at the length of all lines, a block at a time."""
+    """Check the columns of the first line and the length of all lines, a block at a time."""
     rest, first = 0, columns
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -109,14 +109,14 @@ def _check_lines(path: Path, columns: bool) -> None:
 
 
 def _check_shapes(path: Path) -> None:
-    """Refuse arrays that say they are larger than their files: their memory would be taken before that is seen."""
+    """Refuse arrays that declare more data than their files hold, before memory is allocated for them."""
     with zipfile.ZipFile(path) as packed:
         for part in packed.infolist():
             with packed.open(part) as file:
                 header = npy_header(file, part.filename)
             size = math.prod(map(int, header.shape)) * header.dtype.itemsize
             if size > part.file_size:
-                raise InputError(f"{path}: array {part.filename} is cut short: {size:,} bytes are said to be in it")
+                raise InputError(f"{path}: array {part.filename} is cut short: it should hold {size:,} bytes")
 
 
 # -- Parquet ------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def _check_parquet(path: Path) -> None:
         for column in chunks:
             size += max(
                 sum(chunk.total_uncompressed_size for chunk in column),
-                # Values that are all alike take next to no room in the file.
+                # Identical values take almost no space in the file.
                 sum(chunk.num_values for chunk in column) * _WIDTHS.get(column[0].physical_type, 1) if column else 0,
             )
         _compare(path, size)
@@ -148,7 +148,7 @@ _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE
 
 
 def _may_swell(chunks: list[Any]) -> bool:
-    """Whether texts that are kept once in the file may be many in memory."""
+    """Whether texts that are stored once in the file may be repeated in memory."""
     if chunks[0].physical_type not in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
         return False
     most = sum(chunk.num_values * chunk.total_uncompressed_size for chunk in chunks)
@@ -156,7 +156,7 @@ def _may_swell(chunks: list[Any]) -> bool:
 
 
 def _text_sizes(path: Path, name: str) -> Iterator[int]:
-    """The bytes of a column's texts, a batch at a time, counted without making them."""
+    """Bytes of a column's texts, a batch at a time, counted without creating them."""
     parquet: Any = require("pyarrow.parquet", extra="parquet", purpose="Parquet files")
     compute: Any = require("pyarrow.compute", extra="parquet", purpose="Parquet files")
     arrow: Any = require("pyarrow", extra="parquet", purpose="Parquet files")

@@ -1,4 +1,4 @@
-"""Columns of numbers and of categories, brought to one scale."""
+"""Columns of numbers and categories, scaled to be comparable."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import Vectors
+from activecover.pool import VectorsLike
 from activecover.tables import as_numbers, as_text, number
 
-#: A column of more different words than this is no category but free text, or names.
+#: A column with more distinct words than this holds free text or names, not categories.
 MOST_CATEGORIES = 100
 _LARGEST_NUMBER = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """A column of numbers: less its mean, by its deviation; a missing one is the mean, and marked."""
+    """A numeric column, standardised; missing values become the mean, with an indicator column."""
 
     name: str
     mean: float
@@ -43,7 +43,7 @@ class _Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Categories:
-    """A column of words: a one for the word that a row has, nothing for a word not seen at first."""
+    """A categorical column, one-hot encoded; words not seen in fitting become all zeros."""
 
     name: str
     words: list[str] = field(default_factory=list)
@@ -61,13 +61,13 @@ class _Categories:
 
 
 class ScaledColumns(Embedding):
-    """Numbers standardised, categories one-hot: each column weighs about the same in a distance.
+    """Standardised numbers and one-hot categories, so that each column has about the same weight in a distance.
 
-    Two rows differ by 2 on average in the square of a standardised number, and by exactly 2 where
-    their categories differ, so that neither kind of column drowns the other. A missing number counts
-    as the mean, and a further column says that it is missing if any was at first. A missing
-    category is a category. Columns with one value only, row numbers (unless they are named), and columns of
-    more than 100 different words are left out, and said so in ``notes_``.
+    The squared difference of two rows is 2 on average in a standardised number, and exactly 2 if their categories
+    differ, so neither kind of column dominates. A missing number counts as the mean; if any number was missing in
+    fitting, an extra column marks missing values. A missing category is a category of its own. Columns with only one
+    value, row numbers (unless named), and columns with more than 100 distinct words are left out and listed in
+    ``notes_``.
 
     Parameters
     ----------
@@ -90,10 +90,10 @@ class ScaledColumns(Embedding):
 
     @property
     def dimension_names(self) -> list[str]:
-        """What each vector column stands for."""
+        """The meaning of each vector column."""
         return [output for part in self.parts_ for output in part.outputs]
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows, float32."""
         vectors = allocate((len(table), len(self.dimension_names)), np.float32)
         at = 0
@@ -109,7 +109,7 @@ class ScaledColumns(Embedding):
     def _fit(self, table: Table) -> None:
         self.parts_: list[_Numbers | _Categories] = []
         for name in self.used_:
-            # Who names a column wants it, even if it counts.
+            # A named column is used even if it only counts the rows.
             part = _learn(table, name, named=name in (self.columns or ()))
             if isinstance(part, str):
                 self.notes_.append(f"column {name!r} is left out: {part}")
@@ -117,7 +117,9 @@ class ScaledColumns(Embedding):
                 self.parts_.append(part)
         self.used_ = [part.name for part in self.parts_]
         if not self.parts_:
-            raise InputError(f"{table.source}: no column has numbers or categories that differ; choose another way")
+            raise InputError(
+                f"{table.source}: no column has numbers or categories that differ; choose another embedding"
+            )
 
     def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
         return {"parts": [asdict(part) for part in self.parts_]}, {}
@@ -127,7 +129,7 @@ class ScaledColumns(Embedding):
 
 
 def _learn(table: Table, name: str, named: bool) -> _Numbers | _Categories | str:
-    """How to write a column, or why not to."""
+    """How to encode a column, or why it is left out."""
     column = table.column(name)
     if isinstance(column, np.ndarray) and column.ndim == 2:
         return "it holds vectors"
@@ -135,15 +137,15 @@ def _learn(table: Table, name: str, named: bool) -> _Numbers | _Categories | str
         return _learn_numbers(name, _checked(table, name), named)
     words = sorted({*_words(table, name)})
     if len(words) > MOST_CATEGORIES:
-        return f"{len(words):,} different words are no categories"
-    return _Categories(name, words) if len(words) > 1 else "it has one value only"
+        return f"{len(words):,} distinct words are too many for categories"
+    return _Categories(name, words) if len(words) > 1 else "it has only one value"
 
 
 def _learn_numbers(name: str, values: npt.NDArray[np.float64], named: bool) -> _Numbers | str:
     missing = np.isnan(values)
     known = values[~missing]
     if not known.size or (known == known[0]).all():
-        return "it has one value only"
+        return "it has only one value"
     if not named and len(values) > 2 and not missing.any() and (np.diff(values) == 1).all():
         return "it counts the rows"
     return _Numbers(name, float(known.mean()), float(known.std()), bool(missing.any()))

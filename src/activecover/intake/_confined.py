@@ -1,4 +1,4 @@
-"""Files of strangers, read by a process that may use only so much memory and time."""
+"""Reading untrusted files in separate processes with limited memory and time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from activecover.intake._worker import ANSWER, POOL, RECIPE
 from activecover.pool import PoolFolder
 
 _PREVIEW_SECONDS, _INTAKE_SECONDS = 60, 3600
-_LARGEST_ANSWER = 1 << 26
-#: Files that are read at the same time, and how many more may wait for that.
+_LARGEST_ANSWER_BYTES = 1 << 26
+#: Files read at the same time, and how many more may wait.
 _AT_ONCE, _WAITING = 2, 8
-#: Secrets of the server that nobody else needs to know.
+#: Secrets of the server, which the processes must not see.
 _SECRETS = ("ACTIVECOVER_TOKEN", "ACTIVECOVER_STORE", "ACTIVECOVER_SERVE", "PGPASSWORD")
 
 
@@ -31,11 +31,11 @@ class Busy(ActiveCoverError):
 
 
 class DiskFull(ActiveCoverError):
-    """There is no room for what was to be made of a file."""
+    """A file needs more memory than allowed."""
 
 
 def default_memory() -> int:
-    """MB that reading a file may take where nothing else is said: 4096, or half of what the machine has."""
+    """Default memory limit in MB for reading a file: 4096, or half of the machine's memory."""
     try:
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
@@ -44,15 +44,15 @@ def default_memory() -> int:
 
 
 class ConfinedIntake:
-    """Reads files in processes of their own, two at a time.
+    """Reads files in separate processes, two at a time.
 
-    What a file makes of the process that reads it does not reach this one: it takes memory and time from a limited
-    store, and hands over JSON and a folder of plain arrays.
+    A malicious file cannot affect this process: the reading process has limited memory and time, and returns only
+    JSON and a folder of plain arrays.
 
     Parameters
     ----------
     memory : int, optional
-        MB that reading a file may take; :func:`default_memory` where not given.
+        Memory limit in MB for reading a file; :func:`default_memory` by default.
     """
 
     def __init__(self, memory: int | None = None) -> None:
@@ -63,24 +63,24 @@ class ConfinedIntake:
         self._queue = threading.BoundedSemaphore(_AT_ONCE + _WAITING)
 
     def preview(self, path: Path, work: Path, *, header: bool = True) -> dict[str, Any]:
-        """What a file holds, see :func:`activecover.intake.preview`; ``work`` is a folder for temporary files."""
+        """Preview a file, see :func:`activecover.intake.preview`; ``work`` is a folder for temporary files."""
         found = self._do("preview", path, work, {"header": header}, _PREVIEW_SECONDS)
-        self.warm_up()  # the file is likely to be taken in next
+        self.warm_up()  # the file will probably be imported next
         return found
 
     def take_in(self, path: Path, work: Path, **how: Any) -> Intake:
-        """Make a pool of a file as :func:`activecover.intake.make_pool` does; it stays in the folder ``work``."""
+        """Make a pool from a file, as :func:`activecover.intake.make_pool` does; it is left in the folder ``work``."""
         made = self._do("take in", path, work, how, _INTAKE_SECONDS)
         return Intake(PoolFolder(work / POOL).load(), None, Recipe.load(work / RECIPE), [str(x) for x in made["notes"]])
 
     def warm_up(self) -> None:
-        """Have a process ready for a file that will be there soon."""
+        """Start a process in advance for a file that will arrive soon."""
         with self._lock:
             if self._spare is None or self._spare.poll() is not None:
                 self._spare = _start()
 
     def close(self) -> None:
-        """End the process that waits for a file."""
+        """End the waiting process."""
         with self._lock:
             spare, self._spare = self._spare, None
         if spare is not None:
@@ -104,7 +104,7 @@ class ConfinedIntake:
         return _checked(work / ANSWER, code, f"{path}: reading it", seconds, self.memory)
 
     def _run(self, line: bytes, seconds: int) -> int:
-        """Hand over a job; how the process ended."""
+        """Give a process its job, and return its exit code."""
         process = self._take_process()
         assert process.stdin is not None
         try:
@@ -120,7 +120,7 @@ class ConfinedIntake:
 
 def _start() -> subprocess.Popen[bytes]:
     known = {name: value for name, value in os.environ.items() if name not in _SECRETS}
-    # Every thread of a library reserves memory of its own.
+    # Every thread of a library reserves its own memory.
     few = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
     few["ARROW_DEFAULT_MEMORY_POOL"] = "system"
     return subprocess.Popen(
@@ -129,7 +129,7 @@ def _start() -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**known, **few},
-        start_new_session=True,  # Ctrl-C is for the server, which then ends it
+        start_new_session=True,  # Ctrl-C goes to the server, which then ends this process
     )
 
 
@@ -143,16 +143,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _checked(answer: Path, code: int, what: str, seconds: int, memory: int) -> dict[str, Any]:
-    """What a process has made of a file, or the error that it met."""
+    """The result of a process, or the error that it reported."""
     try:
-        if answer.stat().st_size > _LARGEST_ANSWER:
-            raise TooLarge(f"{what} gives too much to show")
+        if answer.stat().st_size > _LARGEST_ANSWER_BYTES:
+            raise TooLarge(f"{what} produced too much to show")
         found = json.loads(answer.read_bytes())
     except FileNotFoundError:
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
-            raise TooLarge(f"{what} takes longer than {seconds} seconds: too large") from None
+            raise TooLarge(f"{what} took longer than {seconds} seconds: too large") from None
         raise TooLarge(
-            f"{what} broke off: it is damaged, or needs more than {memory:,} MB of memory (serve --memory)"
+            f"{what} failed: the file is damaged, or needs more than {memory:,} MB of memory (serve --memory)"
         ) from None
     if "problem" not in found:
         made: dict[str, Any] = found["made"]

@@ -1,10 +1,10 @@
-"""Images as vectors: their pixels reduced, or what a network of the user's choice makes of them."""
+"""Images as vectors, by principal components of their pixels or by a given network."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +16,32 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import Vectors
+from activecover.pool import VectorsLike
 
 _BATCH = 256
-#: Images that the directions are learnt from: more of them change little.
+#: Images that the directions are learnt from; more of them change little.
 _MOST_FITTED = 4000
 
 
 class ImageEmbedding(Embedding):
-    """Images, shrunk to squares, as their leading principal components; or as a network sees them.
+    """Images, scaled to squares, as leading principal components or as the output of a network.
 
-    Networks that are trained on the exploration sample, as the paper has them, need labels first: those
-    are in :mod:`activecover.lab.networks`, and ``activecover bench`` runs them.
+    The paper's networks are trained on the labelled exploration sample. They are in
+    :mod:`activecover.lab.networks`, and ``activecover bench`` runs them.
 
     Parameters
     ----------
     columns : None
         Images come from a folder or a zip file, not from columns.
     network : str, optional
-        A TorchScript file: a network that takes images (n, 3, side, side) with values from 0 to 1 and gives
-        vectors (n, d). It is named and its hash kept, not stored: added rows need it too.
+        A TorchScript file: a network that takes images (n, 3, side, side) with values from 0 to 1 and returns
+        vectors (n, d). Only its path and hash are stored, so the file is needed again for added rows.
     side : int
-        Width and height to which images are brought.
+        Width and height to which images are scaled.
     dimensions : int
-        Most principal components, where there is no network.
+        Most principal components, if there is no network.
     seed : int
-        Of which images are looked at, and of the decomposition.
+        Seed for the images to learn from and for the decomposition.
     """
 
     name = "images"
@@ -62,26 +62,27 @@ class ImageEmbedding(Embedding):
 
     @property
     def elsewhere(self) -> str | None:
-        """The file of the network, where there is one."""
+        """The file of the network, if there is one."""
         return self.network
 
     def parameters(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """The arguments of the constructor."""
         own = {"network": self.network, "side": self.side, "dimensions": self.dimensions}
         return {**super().parameters(), **own}
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's images, float32."""
         if table.images is None:
             raise InputError(f"{table.source}: no images; give a folder or a zip file of them")
         reduce = self._by_network() if self.network is not None else self._by_components
-        vectors: Any = None
+        vectors: npt.NDArray[Any] | None = None
         for start in range(0, len(table), _BATCH):
             rows = range(start, min(start + _BATCH, len(table)))
             part = reduce(self._pixels(table, rows))
             if vectors is None:
                 vectors = allocate((len(table), part.shape[1]), np.float32)
             vectors[rows.start : rows.stop] = part
+        assert vectors is not None, "a table has rows"
         return vectors
 
     def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
@@ -98,7 +99,7 @@ class ImageEmbedding(Embedding):
             return
         chosen = np.random.default_rng(self.seed).permutation(len(table))[:_MOST_FITTED]
         points = self._pixels(table, np.sort(chosen)).reshape(len(chosen), -1).astype(np.float64)
-        # Not before the pixels are there: images that cannot be read are said at once.
+        # After the pixels, so that unreadable images are reported first.
         from sklearn.utils.extmath import randomized_svd
 
         self.mean_ = points.mean(axis=0)
@@ -113,11 +114,11 @@ class ImageEmbedding(Embedding):
         return np.stack([table.images.pixels(int(row), side) for row in rows])
 
     def _by_components(self, pixels: npt.NDArray[np.float32]) -> npt.NDArray[Any]:
-        # In float64, so that what the float32 vectors keep does not depend on the rows beside.
+        # In float64, so that the float32 vectors do not depend on the other rows.
         points = pixels.reshape(len(pixels), -1).astype(np.float64)
         return np.asarray((points - self.mean_) @ self.directions_.T)
 
-    def _by_network(self) -> Any:
+    def _by_network(self) -> Callable[[npt.NDArray[np.float32]], npt.NDArray[Any]]:
         torch = require("torch", extra="torch", purpose="networks")
         assert self.network is not None
         data = _network_bytes(self.network)

@@ -1,4 +1,4 @@
-"""From a table to a pool, and how rows that come later join it."""
+"""From tables to pools, and how later rows are added."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from activecover.files import write_whole
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._catalogue import load_embedding, make_embedding
 from activecover.intake._table import Table
-from activecover.pool import Pool, Vectors, read_array
+from activecover.pool import Pool, VectorsLike, read_array
 
 _ROLES = "intake.json"
-#: More columns than this are not shown unless asked for: nobody would read them.
+#: Most columns shown by default: nobody would read more.
 _MOST_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows ready for a pool: what ``Pool`` and ``Pool.extend`` take, and labels where there are any."""
+    """Rows ready for a pool: the arguments of ``Pool`` and ``Pool.extend``, and labels if there are any."""
 
-    vectors: Vectors
+    vectors: VectorsLike
     ids: list[str] | None
     contents: dict[str, Sequence[str]]
     labels: npt.NDArray[np.str_] | None
@@ -35,9 +35,9 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a table becomes rows of a pool: a fitted embedding, and which columns play which part.
+    """How a table becomes rows of a pool: a fitted embedding, and the use of each column.
 
-    Stored in a folder with :meth:`save`, it makes rows of later tables that fit the first ones.
+    Stored in a folder with :meth:`save`, it turns later tables into rows that match the first ones.
     """
 
     embedding: Embedding
@@ -47,7 +47,7 @@ class Recipe:
     show: list[str]
 
     def read(self, table: Table, allocate: Allocate = np.empty) -> Rows:
-        """The rows of a table; a label column may be missing from a later one."""
+        """Turn a table into rows; the label column may be missing from later tables."""
         labels = None
         if self.label_column is not None and self.label_column in table.columns:
             labels = np.array([text.strip() for text in table.texts(self.label_column)], np.str_)
@@ -56,7 +56,7 @@ class Recipe:
         return Rows(self.embedding.transform(table, allocate), ids, contents, labels)
 
     def extend(self, pool: Pool, table: Table) -> Rows:
-        """Add a table's rows at the end of a pool and return them; all are checked before any is added."""
+        """Append a table's rows to a pool and return them; all are checked before any is added."""
         rows = self.read(table)
         try:
             pool.extend(rows.vectors, ids=rows.ids, contents=rows.contents)
@@ -65,7 +65,7 @@ class Recipe:
         return rows
 
     def save(self, folder: str | Path) -> None:
-        """Store it in a folder, as JSON and plain arrays."""
+        """Store the recipe in a folder, as JSON and plain arrays."""
         folder = Path(folder)
         self.embedding.save(folder)
         roles = {"metric": self.metric, "id": self.id_column, "label": self.label_column, "show": self.show}
@@ -73,7 +73,7 @@ class Recipe:
 
     @classmethod
     def load(cls, folder: str | Path) -> Recipe:
-        """Take up what :meth:`save` stored."""
+        """Load what :meth:`save` stored."""
         folder = Path(folder)
         embedding = load_embedding(folder)
         try:
@@ -92,11 +92,11 @@ class Intake:
     pool : Pool
         The items.
     labels : array of str or None
-        What the table's label column says; never part of the pool.
+        The values of the table's label column, which are never part of the pool.
     recipe : Recipe
-        How the rows were made, for rows that come later.
+        How the rows were made, for adding rows later.
     notes : list of str
-        Which embedding was chosen and why, and what else to know, a line each.
+        Which embedding was chosen and why, and other notes, one line each.
     """
 
     pool: Pool
@@ -122,7 +122,7 @@ def make_pool(
     vectors_file: str | Path | None = None,
     **parameters: Any,
 ) -> Intake:
-    """Make a pool of a table's rows.
+    """Make a pool from a table.
 
     Parameters
     ----------
@@ -130,21 +130,21 @@ def make_pool(
         From :func:`read_table`, or :meth:`Table.of`.
     embed : str or Embedding
         How vectors are made: ``auto``, ``auto:dense``, a registered name (``columns``, ``text:title,abstract``,
-        ``vectors:x*``, …), or an embedding of your own. It is fitted to the table here.
+        ``vectors:x*``, …), or an :class:`Embedding`, which is fitted to the table here.
     columns : sequence of str, optional
-        Columns or patterns to make vectors of.
+        Columns or patterns to make vectors from.
     id_column, label_column : str, optional
-        Columns with the ids and with known labels. By default the ids are those of references, the names
-        of images, else row numbers.
+        Columns with the ids and with known labels. By default the ids are those of references, file names of
+        images, or else row numbers.
     show : sequence of str, optional
-        Columns to show a person. By default all but the label, and but those that are vectors.
+        Columns to show to a person. By default all except the label and vectors.
     metric : {"euclidean", "cosine", "jaccard"}, optional
-        The embedding's by default.
+        By default that of the embedding.
     vectors_file : path, optional
-        Write dense vectors to this ``.npy`` file and leave them there, mapped: with float32 vectors and the
-        euclidean metric the pool then takes next to no memory.
+        Write dense vectors to this ``.npy`` file and map them from there. With float32 vectors and the
+        euclidean metric, the pool then needs almost no memory.
     **parameters
-        Of the embedding (``seed``, ``dimensions``, …).
+        Parameters of the embedding (``seed``, ``dimensions``, …).
 
     Returns
     -------
@@ -157,7 +157,7 @@ def make_pool(
     >>> made.pool.ids, made.pool.vectors.tolist(), made.labels.tolist()
     (['a', 'b'], [[-1.0], [1.0]], ['yes', 'no'])
     >>> made.notes
-    ['columns: no vectors, molecules or long texts, so numbers and categories']
+    ['columns: numbers and categories, as there are no vectors, molecules or long texts']
     """
     for name in (id_column, label_column, *(show or ())):
         if name is not None:
@@ -170,9 +170,9 @@ def make_pool(
     recipe = Recipe(embedding, metric or embedding.metric, id_column, label_column, shown)
     rows = recipe.read(table, np.empty if vectors_file is None else _in_file(Path(vectors_file)))
     if vectors_file is not None and isinstance(rows.vectors, np.memmap) and Path(vectors_file).exists():
-        # Written through one map and read through another: the first is let go before, not to hold all twice.
+        # Written through one map and read through another: drop the first, so as not to hold the vectors twice.
         rows.vectors.flush()
-        rows = replace(rows, vectors=None)
+        rows = replace(rows, vectors=np.empty(0))
         rows = replace(rows, vectors=read_array(vectors_file))
     try:
         pool = Pool(
@@ -188,7 +188,7 @@ def make_pool(
 
 
 def _own_ids(table: Table) -> str | None:
-    """The column that names the rows by itself, where every row has a name of its own."""
+    """The column that provides ids by itself, if it has a unique value for every row."""
     if table.images is not None:
         return "file"
     if table.references is not None and "number" in table.columns:
@@ -205,7 +205,7 @@ def _shown(table: Table, embedding: Embedding, label_column: str | None) -> list
 
 
 def _in_file(path: Path) -> Allocate:
-    def allocate(shape: tuple[int, int], dtype: Any) -> npt.NDArray[Any]:
+    def allocate(shape: tuple[int, int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         try:
             return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
         except OSError as wrong:

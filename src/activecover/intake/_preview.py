@@ -1,4 +1,4 @@
-"""What a file holds, for somebody who is to say what becomes of it."""
+"""A preview of a file, for a person who decides how to import it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from activecover.intake._images import is_picture
 from activecover.intake._read import read_table
 from activecover.tables import as_text
 
-#: Columns that are probably ids, and labels that are known: both can be chosen otherwise.
+#: Names of columns that probably hold ids or known labels; both can be overridden.
 _ID = re.compile(r"^(id|key|uid|.*[_ ]id)$", re.IGNORECASE)
 _LABEL = re.compile(r"^(label.*|class|target|included|y)$", re.IGNORECASE)
 _ROWS = 8
@@ -19,7 +19,7 @@ _LONGEST = 400
 
 
 def preview(path: Path, *, header: bool = True) -> dict[str, Any]:
-    """The first rows of a file, and how vectors would be made of it, as JSON can hold them."""
+    """The first rows of a file, and how vectors would be made from it, as plain data for JSON."""
     table = read_table(path, header=header)
     choice = choose_embedding(table)
     names = [name for name in table.names if not table.width(name)]
@@ -36,6 +36,6 @@ def preview(path: Path, *, header: bool = True) -> dict[str, Any]:
     }
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = as_text(value)
     return text if is_picture(text) else text[:_LONGEST]

@@ -1,4 +1,4 @@
-"""Tables from files: what a file can be, told by its name."""
+"""Tables from files, whose type is recognised by name."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from activecover.tables import (
 
 _DELIMITED = frozenset({".csv", ".tsv", ".txt", ".data", ".dat"})
 _LONGEST_FIELD = 1 << 27
-#: A table of records may have so many cells, or so many for each value in it: more are made by names that never recur.
+#: Most cells of a table of records, absolutely or per value: more result from names that never recur.
 _SURELY_FINE, _MOST_EMPTY = 1 << 24, 100
 
 
 def read_table(path: str | Path, *, header: bool = True) -> Table:
-    """Read whatever can become a pool, as a table.
+    """Read any file that can become a pool, as a table.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def read_table(path: str | Path, *, header: bool = True) -> Table:
         A ``.csv``, ``.tsv``, ``.txt``, ``.data``, ``.parquet``, ``.jsonl``, ``.npy``, ``.npz``, ``.ris`` or
         ``.nbib`` file, or a folder or ``.zip`` file of images.
     header : bool
-        Whether a text table begins with column names; if not they are "1", "2", ….
+        Whether a text table starts with column names; if not, they are "1", "2", ….
 
     Returns
     -------
@@ -81,12 +81,12 @@ def _text_table(path: Path, header: bool) -> Table:
 
 
 def _doubt_header(path: Path, names: Sequence[str], columns: Sequence[Sequence[str]]) -> None:
-    """Say so where a first line taken for column names looks like a row, which would be lost."""
+    """Refuse a first line that looks like a row, which would be lost as column names."""
     for name, column in zip(names, columns, strict=True):
         if name and name in column:
             warnings.warn(
-                f"{path}: the first line was taken for column names, but {name[:40]!r} is also a value of its column; "
-                "if the file has no column names say so (--no-header)",
+                f"{path}: the first line was read as column names, but {name[:40]!r} is also a value of its column; "
+                "if the file has no column names, use --no-header",
                 UserWarning,
                 stacklevel=4,
             )
@@ -103,7 +103,8 @@ def _json_table(path: Path) -> Table:
         values += len(record)
         if len(names) * len(records) > max(_SURELY_FINE, _MOST_EMPTY * values):
             raise InputError(
-                f"{path} line {line}: {len(names):,} different names in {len(records):,} rows; give all rows the same"
+                f"{path} line {line}: {len(names):,} different names in {len(records):,} rows; "
+                "use the same names in all rows"
             )
     if not records:
         raise InputError(f"{path}: the file is empty")
@@ -137,7 +138,7 @@ def _array_table(path: Path) -> Table:
 
 
 def _archive_table(path: Path) -> Table:
-    """Arrays by name: X (or the only one with two dimensions) as vectors, those with one as columns."""
+    """Arrays by name: X (or the only two-dimensional one) as vectors, one-dimensional ones as columns."""
     with npz_arrays(path) as packed:
         matrix = sparse_in(path, packed)
         if matrix is not None:

@@ -1,4 +1,4 @@
-"""References as reviewers keep them: RIS and PubMed's nbib, read tolerantly and written again in full."""
+"""References in RIS and PubMed nbib files: read tolerantly, and written back in full."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TAG = {
     ".nbib": re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}-(?: |$)(.*)"),
 }
 _FIRST = {".ris": "TY", ".nbib": "PMID"}
-#: Where keywords of one's own belong: reference managers show them as tags.
+#: Tags for a user's own keywords, which reference managers show.
 _KEYWORD = {".ris": "KW", ".nbib": "OT"}
 _MARK = "activecover_"
 _INCLUDED, _EXCLUDED = f"{_MARK}included", f"{_MARK}excluded"
-#: Keywords that say what a reviewer decided: ours, and those of ASReview.
+#: Keywords that record a reviewer's decision: those of activecover and of ASReview.
 _DECISIONS = {_INCLUDED: "1", _EXCLUDED: "0", "asreview_relevant": "1", "asreview_irrelevant": "0"}
 
-#: Where each part is found, the best place first.
+#: Tags that hold each part, the best one first.
 _PARTS = {
     ".ris": {
         "title": ("TI", "T1", "CT", "BT"),
@@ -51,7 +51,7 @@ _NUMBER = {".ris": ("AN", "ID"), ".nbib": ("PMID",)}
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One reference: its tags in the order of the file, repeated ones included.
+    """One reference: its tags in the order of the file, including repeated ones.
 
     A value of several lines keeps its line breaks.
 
@@ -60,7 +60,7 @@ class Reference:
     >>> paper = Reference((("TY", "JOUR"), ("TI", "On bees"), ("AU", "Ann"), ("AU", "Bob"), ("PY", "1999/05")))
     >>> paper.parts()["authors"], paper.parts()["year"]
     ('Ann; Bob', '1999')
-    >>> paper.marked(True).fields[-1]
+    >>> paper.with_decision(True).fields[-1]
     ('KW', 'activecover_included')
     """
 
@@ -69,7 +69,7 @@ class Reference:
 
     @classmethod
     def of(cls, parts: Mapping[str, Any], format: str = ".ris") -> Reference:
-        """A reference from what a person is shown of it (title, authors, year, …).
+        """A reference made from the columns shown to a person (title, authors, year, …).
 
         Examples
         --------
@@ -82,16 +82,16 @@ class Reference:
         for part, tags in _PARTS[format].items():
             text = str(parts.get(part) or "").strip()
             values = text.split("; ") if part in ("authors", "keywords") else [text]
-            # Of the places for a DOI, PubMed's says what it is.
+            # PubMed's tag for a DOI needs to say what it is.
             fields += [(tags[0], f"{value} [doi]" if tags[0] == "LID" else value) for value in values if value]
         return cls(tuple(fields), format)
 
     def all(self, tag: str) -> list[str]:
-        """Every value of a tag, on one line each."""
+        """Every value of a tag, each on one line."""
         return [" ".join(value.split()) for known, value in self.fields if known == tag and value]
 
     def parts(self) -> dict[str, str]:
-        """What a person is shown: title, abstract, authors, year, journal, doi, keywords."""
+        """The columns shown to a person: title, abstract, authors, year, journal, doi, keywords."""
         found = {part: self._first(tags) for part, tags in _PARTS[self.format].items()}
         year = re.search(r"\d{4}", " ".join(found["year"]))
         doi = [word for value in found["doi"] for word in value.split() if word.startswith("10.")]
@@ -107,17 +107,17 @@ class Reference:
 
     @property
     def number(self) -> str:
-        """The number under which its data base knows it, or nothing."""
+        """Its number in the database, or an empty text."""
         return (self._first(_NUMBER[self.format]) or [""])[0]
 
     @property
     def decision(self) -> str:
-        """What was decided on it, as far as the file says: "1", "0" or nothing."""
+        """The decision recorded in the file: "1", "0" or an empty text."""
         words = [word.lower() for tag in (_KEYWORD[self.format], "N1") for word in self.all(tag)]
         return next((_DECISIONS[word] for word in words if word in _DECISIONS), "")
 
-    def marked(self, included: bool | None) -> Reference:
-        """A copy that says what was decided on it, as a keyword; None takes an earlier mark away."""
+    def with_decision(self, included: bool | None) -> Reference:
+        """A copy with the decision as a keyword; None removes an earlier decision."""
         kept = [(tag, value) for tag, value in self.fields if not value.startswith(_MARK)]
         if included is not None:
             kept.append((_KEYWORD[self.format], _INCLUDED if included else _EXCLUDED))
@@ -130,8 +130,8 @@ class Reference:
 def read_references(path: str | Path) -> list[Reference]:
     """Read a ``.ris`` or ``.nbib`` file.
 
-    Fields may run over several lines, tags may repeat, and the line that ends a reference may be missing.
-    Text is UTF-8 (or UTF-16 with its mark); what is neither is taken for Windows' Western European.
+    Fields may span several lines, tags may repeat, and the line that ends a reference may be missing. Text is UTF-8,
+    or UTF-16 with a byte order mark; anything else is read as Windows-1252.
     """
     path = Path(path)
     kind = _kind(path)
@@ -141,12 +141,12 @@ def read_references(path: str | Path) -> list[Reference]:
         raise InputError(f"{path}: cannot be read ({wrong.strerror})") from wrong
     found = [Reference(tuple(fields), kind) for fields in _records(text, kind)]
     if not found:
-        raise InputError(f"{path}: no references in it; is it a {kind} file?")
+        raise InputError(f"{path}: contains no references; is it a {kind} file?")
     return found
 
 
 def references_by_id(references: Sequence[Reference]) -> dict[str, Reference]:
-    """References by the ids that a pool gives them: their numbers if all have one of their own, else their places."""
+    """References by pool id: their database numbers if these are unique, else their positions."""
     numbers = [reference.number for reference in references]
     if all(numbers) and len({*numbers}) == len(numbers):
         return dict(zip(numbers, references, strict=True))
@@ -161,27 +161,29 @@ def write_references(
     Parameters
     ----------
     path : path
-        Replaced as a whole or not at all.
+        Replaced all or nothing.
     references : sequence of Reference
-        Of the format that the file's name asks for.
+        In the format that the file name implies.
     labels : sequence of bool or None, optional
-        What was decided on each: it goes out as the keyword ``activecover_included`` or
-        ``activecover_excluded`` (none where undecided), which reference managers show as a tag.
+        The decision on each, written as the keyword ``activecover_included`` or ``activecover_excluded`` (no keyword
+        if undecided), which reference managers show as a tag.
     """
     path = Path(path)
     kind = _kind(path)
     if labels is not None:
-        references = [one.marked(label) for one, label in zip(references, labels, strict=True)]
+        references = [one.with_decision(label) for one, label in zip(references, labels, strict=True)]
     for row, reference in enumerate(references):
         if reference.format != kind:
-            raise InputError(f"{path}: reference {row} came from a {reference.format} file; write it to one")
+            raise InputError(
+                f"{path}: reference {row} came from a {reference.format} file; write to a file of that type"
+            )
     with replacing(path) as temporary:
         temporary.write_text("".join(map(_written, references)), encoding="utf-8", newline="\n")
 
 
 def _written(reference: Reference) -> str:
     ris = reference.format == ".ris"
-    # A further line begins with blanks, so that it is not taken for a tag.
+    # Continuation lines begin with blanks, so that they are not read as tags.
     lines = [f"{tag:<4}- {value}".replace("\n", "\n      ") for tag, value in reference.fields]
     return "\n".join([*lines, *(["ER  - "] if ris else []), "", ""])
 
@@ -205,7 +207,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _records(text: str, kind: str) -> Iterator[list[tuple[str, str]]]:
-    """Fields of one reference after the other; what stands before the first tag is left out."""
+    """The fields of each reference; text before the first tag is skipped."""
     fields: list[tuple[str, str]] = []
     blank = 0
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
@@ -213,7 +215,7 @@ def _records(text: str, kind: str) -> Iterator[list[tuple[str, str]]]:
         if found:
             tag, value = found.group(1), found.group(2).strip()
             ends = tag == "ER" and kind == ".ris"
-            # Where the last line of a reference is missing, the first of the next one tells.
+            # If a reference lacks its end line, the first line of the next one ends it.
             starts = tag == _FIRST[kind] or (kind == ".nbib" and blank > 0)
             if fields and (ends or starts):
                 yield fields

@@ -1,9 +1,9 @@
-"""Text as vectors by a sentence-transformers model of the user's choice."""
+"""Text as vectors, by a given sentence-transformers model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,22 +12,32 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.intake._text import joined, text_columns
-from activecover.pool import Vectors
+from activecover.intake._text import columns_to_read, joined
+from activecover.pool import VectorsLike
 
 _BATCH = 64
 
 
-class SentenceEmbedding(Embedding):
-    """What a sentence-transformers model makes of each row's text, for the cosine metric.
+class SentenceModel(Protocol):
+    """The part of ``sentence_transformers.SentenceTransformer`` used here."""
 
-    The model is named, not stored: added rows need it too. A name that is no folder is fetched by
-    sentence-transformers from where it gets its models.
+    def encode(
+        self, texts: list[str], *, normalize_embeddings: bool, show_progress_bar: bool
+    ) -> npt.NDArray[np.float32]: ...
+
+    def get_sentence_embedding_dimension(self) -> int: ...
+
+
+class SentenceEmbedding(Embedding):
+    """The output of a sentence-transformers model for each row's text, for the cosine metric.
+
+    Only the name of the model is stored, so the model is needed again for added rows. If the name is not a folder,
+    sentence-transformers downloads the model.
 
     Parameters
     ----------
     columns : sequence of str, optional
-        Columns, or patterns; as for text by default.
+        Columns, or patterns; by default as for ``text``.
     model : str
         Name or folder of the model.
     seed : int
@@ -47,10 +57,10 @@ class SentenceEmbedding(Embedding):
         return self.model
 
     def parameters(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """The arguments of the constructor."""
         return {**super().parameters(), "model": self.model}
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The vectors of a table's rows, float32, of length one."""
         encoder = self._encoder()
         texts = joined(table, self.used_)
@@ -59,21 +69,18 @@ class SentenceEmbedding(Embedding):
             part = encoder.encode(texts[start : start + _BATCH], normalize_embeddings=True, show_progress_bar=False)
             if part.shape[1] != self.dimensions_:
                 raise InputError(
-                    f"model {self.model!r} gives {part.shape[1]} dimensions, and gave {self.dimensions_} at first"
+                    f"model {self.model!r} gives {part.shape[1]} dimensions, but gave {self.dimensions_} at first"
                 )
             vectors[start : start + _BATCH] = part
         return vectors
 
     def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
-        columns = text_columns(table, free)
-        if not columns:
-            raise InputError(f"{table.source}: no column holds long texts; name the ones to read")
-        return columns
+        return columns_to_read(table, free)
 
     def _fit(self, table: Table) -> None:
-        self.dimensions_ = int(self._encoder().get_sentence_embedding_dimension())
+        self.dimensions_ = self._encoder().get_sentence_embedding_dimension()
 
-    def _encoder(self) -> Any:
+    def _encoder(self) -> SentenceModel:
         if not self.model:
             raise InputError("embedding 'sentence' needs a model: sentence:MODEL")
         if "_model" not in self.__dict__:
@@ -81,10 +88,11 @@ class SentenceEmbedding(Embedding):
             try:
                 self._model = package.SentenceTransformer(self.model)
             except Exception as wrong:
-                # Hubs, files and devices fail in ways of their own.
+                # Hubs, files and devices raise their own exceptions.
                 reason = str(wrong).partition("\n")[0]
                 raise InputError(f"model {self.model!r} cannot be loaded ({reason})") from wrong
-        return self._model
+        model: SentenceModel = self._model
+        return model
 
     def _learnt(self) -> tuple[dict[str, Any], Mapping[str, npt.NDArray[Any]]]:
         return {"dimensions": self.dimensions_}, {}

@@ -1,8 +1,9 @@
-"""Molecules as fingerprints: which small surroundings their atoms have."""
+"""Molecules as fingerprints of the neighbourhoods of their atoms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,14 @@ from activecover.errors import InputError
 from activecover.extras import require
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import PackedBits, Vectors
+from activecover.pool import PackedBits, VectorsLike
 
-#: Names that a column of SMILES goes by, in small letters.
+#: Usual names of a SMILES column, in lower case.
 NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "mol", "molecule")
 
 
 def smiles_column(free: Sequence[str]) -> str | None:
-    """The column that is named as one of SMILES, if there is one."""
+    """The column with a usual name for SMILES, if there is one."""
     by_name = {name.lower().replace(" ", "_"): name for name in reversed(free)}
     return next((by_name[name] for name in NAMES[:3] if name in by_name), None)
 
@@ -26,15 +27,15 @@ def smiles_column(free: Sequence[str]) -> str | None:
 class SmilesEmbedding(Embedding):
     """RDKit's Morgan fingerprints of a column of SMILES, for the Jaccard (Tanimoto) metric.
 
-    A molecule that breaks RDKit's rules of valence only (complexes of metals often do) is read without
-    that check, and named in ``notes_``. Text that is no SMILES is refused, by row.
+    A molecule that only violates RDKit's valence rules, as metal complexes often do, is read without that check and
+    listed in ``notes_``. Text that is not SMILES is refused, with its row.
 
     Parameters
     ----------
     columns : sequence of str, optional
-        The one column of SMILES; by default the one that is named so.
+        The SMILES column; by default the one with a usual name.
     bits, radius : int
-        Of the fingerprints.
+        Parameters of the fingerprints.
     seed : int
         Not used.
 
@@ -54,10 +55,10 @@ class SmilesEmbedding(Embedding):
         self.radius = radius
 
     def parameters(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """The arguments of the constructor."""
         return {**super().parameters(), "bits": self.bits, "radius": self.radius}
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
         """The fingerprints of a table's rows, packed."""
         generators = _rdkit("rdkit.Chem.rdFingerprintGenerator")
         generator = generators.GetMorganGenerator(radius=self.radius, fpSize=self.bits)
@@ -79,23 +80,23 @@ class SmilesEmbedding(Embedding):
     def _default_columns(self, table: Table, free: Sequence[str]) -> list[str]:
         column = smiles_column(free)
         if column is None:
-            raise InputError(f"{table.source}: no column is named smiles; name the one that holds them")
+            raise InputError(f"{table.source}: no column is named smiles; name the one that holds SMILES")
         return [column]
 
     def _fit(self, table: Table) -> None:
         _rdkit("rdkit")
         if len(self.used_) != 1:
-            raise InputError(f"{table.source}: {len(self.used_)} columns of SMILES; name one")
+            raise InputError(f"{table.source}: {len(self.used_)} columns given for SMILES; name one")
 
 
-def _rdkit(module: str) -> Any:
+def _rdkit(module: str) -> ModuleType:
     return require(module, extra="chemistry", purpose="fingerprints of molecules")
 
 
-def _molecules(texts: Sequence[str]) -> Iterator[tuple[Any, bool]]:
-    """One molecule after the other (None for what is no SMILES), and whether its valences are odd."""
+def _molecules(texts: Sequence[str]) -> Iterator[tuple[object | None, bool]]:
+    """Each molecule (None for text that is not SMILES), and whether its valences are unusual."""
     chemistry = _rdkit("rdkit.Chem")
-    # RDKit would write a complaint of its own for each.
+    # RDKit would print its own message for each.
     with _rdkit("rdkit.rdBase").BlockLogs():
         for text in texts:
             strict = chemistry.MolFromSmiles(text) if text.strip() else None
@@ -103,13 +104,12 @@ def _molecules(texts: Sequence[str]) -> Iterator[tuple[Any, bool]]:
             yield (_lenient(chemistry, text) if odd else strict), odd
 
 
-def _lenient(chemistry: Any, text: str) -> Any:
-    """A molecule read without the check of valences, or None."""
-    molecule = chemistry.MolFromSmiles(text, sanitize=False)
+def _lenient(chemistry: ModuleType, text: str) -> object | None:
+    """A molecule read without the valence check, or None."""
+    molecule: object | None = chemistry.MolFromSmiles(text, sanitize=False)
     if molecule is None:
         return None
     try:
-        molecule.UpdatePropertyCache(strict=False)
         checks = chemistry.SanitizeFlags
         chemistry.SanitizeMol(molecule, checks.SANITIZE_ALL ^ checks.SANITIZE_PROPERTIES)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A table as a file brings it: named columns, perhaps vectors, images or references."""
+"""The table read from a file: named columns, and optionally vectors, images or references."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from activecover.errors import InputError
 from activecover.intake._images import ImageFiles
@@ -16,45 +17,45 @@ from activecover.intake._references import Reference
 from activecover.pool import Unread, blocks
 from activecover.tables import as_numbers, as_text
 
-#: A column: texts and other values of Python, or an array with one number or one vector per row.
+#: A column: texts and other Python values, or an array with one number or one vector per row.
 Column = list[Any] | npt.NDArray[Any] | Unread
 
 
 @runtime_checkable
 class LazyColumns(Protocol):
-    """Columns that stay in their file until they are asked for."""
+    """Columns that are read from their file on demand."""
 
     def width(self, name: str) -> int:
-        """How many numbers a column of vectors has per row; 0 for any other column."""
+        """Numbers per row of a column of vectors; 0 for any other column."""
 
     def is_number(self, name: str) -> bool:
         """Whether a column holds one number per row."""
 
     def is_single(self, name: str) -> bool:
-        """Whether all numbers of a column are float32 without loss."""
+        """Whether float32 can represent all numbers of a column without loss."""
 
     def stretches(self, names: Sequence[str]) -> Iterator[list[npt.NDArray[Any]]]:
-        """Some columns of numbers or vectors, a stretch of rows at a time, each with two dimensions."""
+        """Columns of numbers or vectors, a block of rows at a time, each two-dimensional."""
 
 
 @dataclass(slots=True)
 class Table:
-    """Rows with named columns, and whatever else their file holds.
+    """Rows with named columns, and whatever else the file holds.
 
     Parameters
     ----------
     source : str
-        Where it comes from, for messages.
+        Where the table comes from, for messages.
     rows : int
-        How many there are.
+        Number of rows.
     columns : mapping of name to column
-        Texts as a list, numbers and vectors as arrays. Those of a Parquet file are read when asked for.
+        Texts as a list, numbers and vectors as arrays. Columns of a Parquet file are read on demand.
     vectors : array or sparse matrix, optional
-        Vectors that the file brings along, one per row.
+        Vectors in the file, one per row.
     images : ImageFiles, optional
-        Where the rows are images.
+        The images, if the rows are images.
     references : list of Reference, optional
-        Where the rows are references: all that the file says of them, so that they can be written again.
+        All the fields of the references, if the rows are references, so that they can be written back.
 
     Examples
     --------
@@ -69,17 +70,17 @@ class Table:
     source: str
     rows: int
     columns: Mapping[str, Column] = field(default_factory=dict)
-    vectors: Any = None
+    vectors: npt.NDArray[Any] | sparse.csr_array | None = None
     images: ImageFiles | None = None
     references: list[Reference] | None = None
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], source: str = "table") -> Table:
-        """A table of columns in memory."""
+        """Make a table from columns in memory."""
         kept = {name: values if isinstance(values, np.ndarray) else list(values) for name, values in columns.items()}
         lengths = {len(values) for values in kept.values()}
         if len(lengths) != 1:
-            raise InputError(f"{source}: columns of {sorted(lengths)} rows; give all the same number")
+            raise InputError(f"{source}: columns of {sorted(lengths)} rows; make them equally long")
         return cls(source, lengths.pop(), kept)
 
     def __len__(self) -> int:
@@ -91,18 +92,18 @@ class Table:
         return list(self.columns)
 
     def column(self, name: str) -> Column:
-        """One column; an unknown one is named."""
+        """One column; an unknown name is refused."""
         self.check(name)
         return self.columns[name]
 
     def check(self, name: str) -> None:
-        """Refuse a column that is not there."""
+        """Refuse the name of a missing column."""
         if name not in self.columns:
             shown = ", ".join(self.names[:12]) + (", …" if len(self.names) > 12 else "")
             raise InputError(f"{self.source}: no column {name!r} (columns are: {shown or 'none'})")
 
     def matching(self, patterns: Sequence[str]) -> list[str]:
-        """The columns that are named, or that a pattern such as ``x*`` fits; each pattern must fit one."""
+        """The named columns, or those that match a pattern such as ``x*``; each pattern must match at least one."""
         chosen: dict[str, None] = {}
         for pattern in patterns:
             fitting = [pattern] if pattern in self.columns else [n for n in self.names if fnmatchcase(n, pattern)]
@@ -112,7 +113,7 @@ class Table:
         return list(chosen)
 
     def texts(self, name: str) -> Sequence[str]:
-        """One column as text; what is missing is empty."""
+        """One column as text; missing values are empty."""
         column = self.column(name)
         if isinstance(column, Unread):
             return column
@@ -121,27 +122,27 @@ class Table:
         return [as_text(value) for value in (column.tolist() if isinstance(column, np.ndarray) else column)]
 
     def width(self, name: str) -> int:
-        """How many numbers a column of vectors has per row; 0 for any other column."""
+        """Numbers per row of a column of vectors; 0 for any other column."""
         if isinstance(self.columns, LazyColumns):
             return self.columns.width(name)
         column = self.column(name)
         return int(column.shape[1]) if isinstance(column, np.ndarray) and column.ndim == 2 else 0
 
     def is_text(self, name: str) -> bool:
-        """Whether a column holds texts, of which some may be numbers in writing."""
+        """Whether a column holds texts, some of which may be written numbers."""
         if isinstance(self.columns, LazyColumns):
             return not self.columns.width(name) and not self.columns.is_number(name)
         return not isinstance(self.column(name), np.ndarray)
 
     def is_single(self, name: str) -> bool:
-        """Whether all numbers of a column are float32 without loss, as their type says."""
+        """Whether, by its type, float32 can represent all numbers of a column without loss."""
         if isinstance(self.columns, LazyColumns):
             return self.columns.is_single(name)
         column = self.column(name)
         return isinstance(column, np.ndarray) and np.can_cast(column.dtype, np.float32)
 
     def fill(self, names: Sequence[str], target: npt.NDArray[Any]) -> None:
-        """Write columns of numbers and of vectors side by side into an array, a stretch of rows at a time."""
+        """Write columns of numbers and vectors side by side into an array, a block of rows at a time."""
         start = 0
         for parts in self._stretches(names):
             stop = start + len(parts[0])

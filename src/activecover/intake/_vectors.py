@@ -1,4 +1,4 @@
-"""Vectors that are brought along."""
+"""Vectors that a file already contains."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scipy import sparse
 from activecover.errors import InputError
 from activecover.intake._base import Allocate, Embedding
 from activecover.intake._table import Table
-from activecover.pool import PackedBits, Vectors
+from activecover.pool import PackedBits, VectorsLike
 from activecover.tables import number
 
 
-class BroughtVectors(Embedding):
-    """The vectors of a file as they are: a matrix, columns of lists, or columns of numbers.
+class FileVectors(Embedding):
+    """The vectors in a file, unchanged: a matrix, columns of lists, or columns of numbers.
 
     Parameters
     ----------
@@ -25,14 +25,14 @@ class BroughtVectors(Embedding):
         Columns, or patterns such as ``x*``. By default the matrix of an ``.npy`` or ``.npz`` file, else all
         columns of lists, else all columns of numbers.
     bits : int, optional
-        The matrix is packed by ``numpy.packbits`` along the rows; a row has so many bits.
+        Bits per row, if the matrix was packed by ``numpy.packbits`` along the rows.
     seed : int
         Not used.
 
     Examples
     --------
     >>> table = Table.of({"x0": ["1", "2"], "x1": ["3", "4"], "name": ["a", "b"]})
-    >>> BroughtVectors(["x*"]).fit(table).transform(table)
+    >>> FileVectors(["x*"]).fit(table).transform(table)
     array([[1., 3.],
            [2., 4.]])
     """
@@ -44,12 +44,12 @@ class BroughtVectors(Embedding):
         self.bits = bits
 
     def parameters(self) -> dict[str, Any]:
-        """What the constructor takes."""
+        """The arguments of the constructor."""
         return {**super().parameters(), "bits": self.bits}
 
     @property
     def dimension_names(self) -> list[str] | None:
-        """Names of the columns, with the place in its list for a column of lists."""
+        """Names of the columns; for a column of lists, with the position in the list."""
         if not self.used_:
             return None
         return [
@@ -58,8 +58,8 @@ class BroughtVectors(Embedding):
             for place in range(max(width, 1))
         ]
 
-    def transform(self, table: Table, allocate: Allocate = np.empty) -> Vectors:
-        """The vectors of a table's rows; float32 where nothing is lost by it, else float64."""
+    def transform(self, table: Table, allocate: Allocate = np.empty) -> VectorsLike:
+        """The vectors of a table's rows; float32 if that loses nothing, else float64."""
         if not self.used_:
             return self._matrix(table)
         for name, width in zip(self.used_, self.widths_, strict=True):
@@ -67,7 +67,7 @@ class BroughtVectors(Embedding):
             if table.width(name) != width:
                 raise InputError(
                     f"{table.source}: column {name!r} has {table.width(name) or 'single'} numbers per row, "
-                    f"the first rows had {width or 'single ones'}"
+                    f"but the first rows had {width or 'single ones'}"
                 )
         single = all(table.is_single(name) for name in self.used_)
         shape = (len(table), sum(max(width, 1) for width in self.widths_))
@@ -81,19 +81,23 @@ class BroughtVectors(Embedding):
         lists = [name for name in free if table.width(name)]
         numbers = lists or [name for name in free if not table.is_text(name) or _begins_as_number(table, name)]
         if not numbers:
-            raise InputError(f"{table.source}: no vectors and no columns of numbers; name them, or choose to embed")
+            raise InputError(
+                f"{table.source}: no vectors and no columns of numbers; name them, or choose another embedding"
+            )
         return numbers
 
     def _fit(self, table: Table) -> None:
         self.widths_ = [table.width(name) for name in self.used_]
-        self.dimensions_ = 0 if self.used_ else int(np.shape(table.vectors)[1])
+        self.dimensions_ = 0 if self.used_ else _columns_of(table)
 
-    def _matrix(self, table: Table) -> Any:
+    def _matrix(self, table: Table) -> VectorsLike:
         matrix = table.vectors
         if matrix is None:
-            raise InputError(f"{table.source}: no vectors in it, and the first rows came with some")
+            raise InputError(f"{table.source}: it has no vectors, but the first rows had some")
         if matrix.shape[1] != self.dimensions_:
-            raise InputError(f"{table.source}: vectors of {matrix.shape[1]} columns, the first had {self.dimensions_}")
+            raise InputError(
+                f"{table.source}: vectors of {matrix.shape[1]} columns, but the first had {self.dimensions_}"
+            )
         if self.bits is not None:
             if sparse.issparse(matrix):
                 raise InputError(f"{table.source}: a sparse matrix is not packed; leave out the number of bits")
@@ -105,6 +109,10 @@ class BroughtVectors(Embedding):
 
     def _restore(self, learnt: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         self.widths_, self.dimensions_ = list(learnt["widths"]), int(learnt["dimensions"])
+
+
+def _columns_of(table: Table) -> int:
+    return 0 if table.vectors is None else int(table.vectors.shape[1])
 
 
 def _begins_as_number(table: Table, name: str) -> bool:

@@ -1,7 +1,7 @@
 """A process that reads one file for a server, within limits.
 
-It waits for one line of JSON on its standard input, writes its answer as JSON into the work folder named there,
-and ends. It also ends when the server does, as its standard input is closed then.
+It waits for one line of JSON on standard input, writes its result as JSON to the work folder named there, and ends.
+It also ends with the server, which closes its standard input.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from activecover.intake._read import read_table
 from activecover.pool import PoolFolder
 
 ANSWER, POOL, RECIPE = "answer.json", "pool", "recipe"
-#: Seconds for which a process waits for something to do.
+#: Seconds to wait for a job.
 _IDLE = 120
 _MB = 1 << 20
 
@@ -41,7 +41,7 @@ def main() -> None:
         return
     job = json.loads(line)
     os.umask(0o077)
-    # The process ends soon, and going through millions of rows again and again takes longer than reading them.
+    # The process is short-lived, and garbage collection over millions of rows takes longer than reading them.
     gc.disable()
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     work = Path(job["work"])
@@ -72,7 +72,7 @@ def _answer(job: dict[str, Any], megabytes: int) -> dict[str, Any]:
             return {"problem": "full", "text": ""}
         return {"problem": "input", "text": f"{path}: cannot be read ({wrong.strerror})"}
     except Exception as wrong:
-        # Its message may quote contents.
+        # The message of the error may quote contents.
         return {"problem": "input", "text": f"{path}: cannot be read, is it damaged? ({type(wrong).__name__})"}
 
 
@@ -81,7 +81,7 @@ def _look(path: Path, work: Path, how: dict[str, Any]) -> dict[str, Any]:
 
 
 def _take_in(path: Path, work: Path, how: dict[str, Any]) -> dict[str, Any]:
-    """Make a pool of a file, and leave it in the work folder."""
+    """Make a pool from a file, and leave it in the work folder."""
     table = read_table(path, header=how.pop("header"))
     vectors = work / "vectors.npy"
     made = make_pool(table, vectors_file=vectors, **how)
@@ -98,9 +98,9 @@ _JOBS: dict[str, Callable[[Path, Path, dict[str, Any]], dict[str, Any]]] = {"pre
 
 
 def _limit(memory: int, seconds: int, size: int) -> int:
-    """Limit what this process may use from now on; gives how much memory it may really have."""
+    """Limit the resources of this process; return the memory that it can actually use."""
     used = _status("VmSize")
-    # Files that are mapped are no memory, but nothing honest maps more than this either.
+    # Mapped files do not count as memory, but no genuine file maps more than this.
     mapped = memory + 4 * size
     space = _lower(resource.RLIMIT_AS, used + memory + mapped) - used
     if sys.platform == "linux":
@@ -113,7 +113,7 @@ def _limit(memory: int, seconds: int, size: int) -> int:
 
 
 def _lower(kind: int, value: int) -> int:
-    """Set a limit, unless a lower one is in force; gives the one that is."""
+    """Set a limit unless a lower one applies; return the one that applies."""
     _, most = resource.getrlimit(kind)
     if most != resource.RLIM_INFINITY:
         value = min(value, most)
@@ -122,7 +122,7 @@ def _lower(kind: int, value: int) -> int:
 
 
 def _status(name: str) -> int:
-    """What the process has of some kind of memory, in bytes."""
+    """Memory of the process of a given kind, in bytes."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:  # not Linux

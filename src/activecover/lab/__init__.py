@@ -1,1 +1,1 @@
-"""The paper's experiments, and all that only they need."""
+"""The paper's experiments, and everything that only they need."""

@@ -1,18 +1,21 @@
-"""Pictures of the paper's experiments: its figure, the rates, and how large an exploration has to be."""
+"""Plots of the paper's experiments: its figure, the rates, and the size of the exploration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from activecover.draw import STYLES, check_picture, pyplot, save, styles
+from activecover.draw import STYLES, LineStyle, check_picture, pyplot, save, styles
 from activecover.errors import InputError
 from activecover.lab.grid import Result
 from activecover.lab.rates import Fit, RateCell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: The paper's methods: the nearest-positive ones black and purple, one hue per detector; offline ones are dotted.
 METHOD_STYLES: dict[str, tuple[str, Any, float]] = {
@@ -27,27 +30,27 @@ METHOD_STYLES: dict[str, tuple[str, Any, float]] = {
     "A-RC": ("#009E73", (0, (8, 2)), 1.2),
     "O-RC": ("#009E73", (0, (1.2, 1.2)), 1.2),
 }
-#: A marker of its own for each detector tells the methods apart in grey.
+#: One marker per detector distinguishes the methods in grey.
 METHOD_MARKERS = {"LS": "s", "RS": "^", "IF": "v", "RC": "D"}
 _OTHER_METHOD = ("#56B4E9", "-", 1.2)
-#: From two or three runs a band says little, and ten of them hide the curves.
+#: With two or three runs a band means little, and ten bands hide the curves.
 _RUNS_FOR_BAND = 5
 
 
 def draw_grid(path: str | Path, results: Sequence[Result]) -> Path:
-    """The paper's figure: a panel per task, positives found after each batch, the mean of each method.
+    """The paper's figure: one panel per task, with the mean number of positives found after each batch, by method.
 
-    A method with five runs or more has its 95 % band.
+    Methods with at least five runs have a 95 % band.
     """
     path = Path(path)
     check_picture(path)
     tasks = _curves_by_task(results)
     if not tasks:
-        raise InputError("there is nothing to draw: no finished cell with a curve was chosen")
+        raise InputError("there is nothing to draw: none of the chosen cells is finished and has a curve")
     plt = pyplot()
     columns = min(len(tasks), 5 if len(tasks) > 12 else 4 if len(tasks) > 6 else 3)
     lines = -(-len(tasks) // columns)
-    # Room for titles, axis labels and a legend below, whatever the number of panels.
+    # Space for titles, axis labels and a legend below, for any number of panels.
     figure, panels = plt.subplots(
         lines,
         columns,
@@ -88,7 +91,7 @@ def _curves_by_task(results: Sequence[Result]) -> dict[tuple[str, str], dict[str
     return {task: {name: np.array(runs) for name, runs in methods.items()} for task, methods in curves.items()}
 
 
-def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> None:
+def _draw_panel(panel: Axes, methods: Mapping[str, npt.NDArray[np.float64]]) -> None:
     for name, runs in methods.items():
         colour, style, width = METHOD_STYLES.get(name, _OTHER_METHOD)
         mean = runs.mean(axis=0)
@@ -106,12 +109,12 @@ def _draw_panel(panel: Any, methods: Mapping[str, npt.NDArray[np.float64]]) -> N
     panel.set_axisbelow(True)
     panel.grid(color="0.9", linewidth=0.5)
     panel.tick_params(labelsize=7)
-    panel.xaxis.get_major_locator().set_params(integer=True)
+    panel.locator_params(axis="x", integer=True)
     panel.spines[["top", "right"]].set_visible(False)
 
 
 def draw_rates(path: str | Path, cells: Sequence[RateCell], fits: Sequence[Fit]) -> Path:
-    """Excess query cost against the size of the pool, log-log: a panel per dimension, measured and proved."""
+    """Excess query cost against pool size, log-log: one panel per dimension, measured and proved."""
     path = Path(path)
     check_picture(path)
     plt = pyplot()
@@ -131,13 +134,13 @@ def draw_rates(path: str | Path, cells: Sequence[RateCell], fits: Sequence[Fit])
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(fontsize=7, loc="upper left", frameon=True, framealpha=0.9, edgecolor="0.85")
     low, high = panels[0, 0].get_ylim()
-    # Room above the curves for the legends.
+    # Space above the curves for the legends.
     panels[0, 0].set(ylabel="excess query cost", ylim=(max(low, 0.5), high * 30))
     save(figure, path)
     return path
 
 
-def _draw_rate(panel: Any, cells: Sequence[RateCell], style: tuple[str, Any], fit: Fit) -> None:
+def _draw_rate(panel: Axes, cells: Sequence[RateCell], style: tuple[str, LineStyle], fit: Fit) -> None:
     sizes = np.array(sorted({cell.n for cell in cells}))
     means = np.array([np.mean([cell.excess for cell in cells if cell.n == n]) for n in sizes])
     errors = np.array([_standard_error([cell.excess for cell in cells if cell.n == n]) for n in sizes])
@@ -154,7 +157,7 @@ def _standard_error(values: Sequence[float]) -> float:
 
 
 def draw_hits(path: str | Path, curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], title: str) -> Path:
-    """Probability of hitting every component against the size of the sample: measured, exact, bound."""
+    """Probability of hitting every component against sample size: measured, exact, and the bound."""
     path = Path(path)
     check_picture(path)
     figure, axes = pyplot().subplots(figsize=(6.4, 4.2), layout="constrained")

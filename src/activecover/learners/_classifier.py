@@ -14,10 +14,9 @@ from scipy import sparse
 from activecover.errors import ModelUnavailableError
 from activecover.learners._base import Learner
 from activecover.learners._labels import Flags, Negatives, Rows, Scores
-from activecover.learners._products import Numbers, compressed, compressed_bits, in_blocks
+from activecover.learners._products import Numbers, Values, compressed, compressed_bits, in_blocks
 from activecover.learners._state import SearchState
 from activecover.parallel import one_blas_thread
-from activecover.pool import Vectors
 
 _SMALL_FIT = 1 << 20
 
@@ -25,7 +24,7 @@ _SMALL_FIT = 1 << 20
 class Classifier(Protocol):
     """What scikit-learn's classifiers have; ``decision_function`` or ``predict_proba`` scores."""
 
-    def fit(self, vectors: Vectors, truth: npt.NDArray[np.int64]) -> Self:
+    def fit(self, vectors: Values, truth: npt.NDArray[np.int64]) -> Self:
         """Learn from rows and what they are, 0 or 1."""
 
 
@@ -163,7 +162,7 @@ def classified(state: SearchState, rows: Rows, estimator: Any) -> Scores:
     return np.concatenate(scores) if scores else np.zeros(0)
 
 
-def fitted(state: SearchState, estimator: Any, vectors: Vectors) -> Any:
+def fitted(state: SearchState, estimator: Any, vectors: Values) -> Any:
     """A classifier fitted to the vectors of all known rows and of the positives from outside."""
     truth: Flags = state.truth
     if not len(state.negatives):
@@ -178,7 +177,7 @@ def fitted(state: SearchState, estimator: Any, vectors: Vectors) -> Any:
             raise ModelUnavailableError(f"{name} cannot be fitted to {len(truth)} labels: {line}") from reason
 
 
-def examples(state: SearchState) -> Vectors:
+def examples(state: SearchState) -> Values:
     """The vectors of the known rows, and after them those from outside."""
     inside, outside = state.vectors(state.known), state.outside_vectors
     if state.pool.kind == "sparse":
@@ -186,7 +185,7 @@ def examples(state: SearchState) -> Vectors:
     return np.concatenate([inside, outside])
 
 
-def compressed_examples(state: SearchState) -> Vectors:
+def compressed_examples(state: SearchState) -> Values:
     """The same of a pool of bits in compressed rows: fingerprints are mostly zeros."""
     if state.pool.kind != "bits":
         return examples(state)
@@ -213,8 +212,8 @@ def _threads(numbers: int) -> AbstractContextManager[None]:
     return one_blas_thread() if numbers > _SMALL_FIT else nullcontext()
 
 
-def _score(model: Any, vectors: Vectors) -> Scores:
-    scores: Callable[[Vectors], Scores] | None = getattr(model, "decision_function", None)
+def _score(model: Any, vectors: Values) -> Scores:
+    scores: Callable[[Values], Scores] | None = getattr(model, "decision_function", None)
     if scores is not None:
         return np.asarray(scores(vectors), np.float64).reshape(-1)
     return np.asarray(model.predict_proba(vectors), np.float64)[:, -1]

@@ -68,7 +68,7 @@ class LocalContrast(Learner):
 
     def prepare(self, state: SearchState) -> None:
         check_count("n_landmarks", self.n_landmarks, 0)
-        state.scale(state.graph.count)
+        state.scale(state.graph.n_neighbors)
 
     def score(self, state: SearchState, rows: Rows) -> Scores:
         return -local_contrast(state, rows, self.n_landmarks)
@@ -78,7 +78,7 @@ def local_contrast(state: SearchState, rows: Rows, n_landmarks: int = 1000) -> S
     """How much nearer the positives are, by :class:`LocalContrast`: 0 on one of them, 1 on a negative."""
     near, graph = state.near.look_up(rows).distances, state.graph
     far = state.part(("landmarks", n_landmarks), lambda state: _Landmarks(state, n_landmarks)).frontier
-    unit = far.look_up(rows).distances if far.positives else state.scale(graph.count)[rows]
+    unit = far.look_up(rows).distances if far.positives else state.scale(graph.n_neighbors)[rows]
     # The last mark is that of no neighbour.
     negative = np.append(state.marks, np.int8(0))[graph.neighbours[rows]] == -1
     some = np.flatnonzero(negative.any(axis=1))

@@ -6,25 +6,27 @@ longer than the sums.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from activecover.compiling import compiled
-from activecover.pool import Pool, Vectors, blocks, unpacked
+from activecover.pool import Pool, Vectors, blocks, sparse_vectors, unpacked
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
+#: Vectors as numbers to calculate with: float64, sparse where the pool is.
+Values: TypeAlias = Any
 
 
-def vectors_of(pool: Pool, rows: Rows) -> Vectors:
+def vectors_of(pool: Pool, rows: Rows) -> Values:
     """Some rows as numbers to calculate with: float64, sparse where the pool is."""
     return unpacked(pool, rows).astype(np.float64) if pool.kind == "bits" else pool.take(rows).astype(np.float64)
 
 
-def outside_vectors(pool: Pool, encoded: Vectors) -> Vectors:
+def outside_vectors(pool: Pool, encoded: Vectors) -> Values:
     """The same for encoded vectors from outside the pool."""
     if pool.kind == "bits":
         return np.unpackbits(np.ascontiguousarray(encoded).view(np.uint8), axis=1, count=pool.dimensions).astype(float)
@@ -33,7 +35,7 @@ def outside_vectors(pool: Pool, encoded: Vectors) -> Vectors:
 
 def in_blocks(pool: Pool, rows: Rows) -> list[Rows]:
     """Rows in parts of which the vectors fit into memory as numbers."""
-    width = pool.dimensions if pool.kind != "sparse" else 2 * pool.vectors.nnz // max(1, len(pool)) + 1
+    width = pool.dimensions if pool.kind != "sparse" else 2 * sparse_vectors(pool.vectors).nnz // max(1, len(pool)) + 1
     return [rows[block] for block in blocks(len(rows), 8 * width)]
 
 
@@ -47,7 +49,7 @@ def projected(pool: Pool, rows: Rows, weights: Numbers) -> Numbers:
     """
     result = np.empty(len(rows))
     if pool.kind == "sparse":
-        stored = pool.vectors
+        stored = sparse_vectors(pool.vectors)
         _project_sparse(stored.indptr, stored.indices, stored.data, rows, weights, result)
     elif pool.kind == "bits":
         _project_bits(_bytes(pool.vectors), rows, weights, result)
@@ -67,7 +69,7 @@ def summed(pool: Pool, rows: Rows) -> Numbers:
     """
     total = np.zeros(pool.dimensions)
     if pool.kind == "sparse":
-        stored = pool.vectors
+        stored = sparse_vectors(pool.vectors)
         _sum_sparse(stored.indptr, stored.indices, stored.data, rows, total)
     elif pool.kind == "bits":
         _sum_bits(_bytes(pool.vectors), rows, total)
@@ -77,7 +79,7 @@ def summed(pool: Pool, rows: Rows) -> Numbers:
     return total
 
 
-def compressed(vectors: Vectors) -> sparse.csr_matrix:
+def compressed(vectors: Values) -> sparse.csr_matrix:
     """Numbers in compressed rows, as every version of scikit-learn takes them."""
     return sparse.csr_matrix(vectors)
 

@@ -13,7 +13,7 @@ from activecover.frontier import BitFrontier, ExactFrontier, Frontier, SparseFro
 from activecover.graph import NeighbourGraph, local_scale, shared_graph
 from activecover.learners._explore import Exploration, FreeRows
 from activecover.learners._labels import Labels, Negatives, Proposal, Rows, Scores, ranked
-from activecover.learners._products import outside_vectors, projected, summed, vectors_of
+from activecover.learners._products import Values, outside_vectors, projected, summed, vectors_of
 from activecover.learners._told import Told
 from activecover.learners._topics import Topics, shared_topics
 from activecover.pool import Pool, Vectors
@@ -290,14 +290,14 @@ class SearchState:
         order = self.exploration.order()
         return self.of_pool("lots", lambda: _by_place(order))
 
-    def vectors(self, rows: Rows) -> Vectors:
+    def vectors(self, rows: Rows) -> Values:
         """Some rows as numbers to calculate with: float64, sparse where the pool is, bits as zeros and ones."""
         if np.any(self.closed[rows] & (self.marks[rows] == 0)):
             raise InputError(f"a learner of negatives={self.learns_from!r} read a row that is closed to it")
         return vectors_of(self.pool, rows)
 
     @property
-    def outside_vectors(self) -> Vectors:
+    def outside_vectors(self) -> Values:
         """The same of the positives from outside."""
         return outside_vectors(self.pool, self.outside)
 

@@ -16,15 +16,8 @@ from activecover.planning._bounds import (
     offline_excess_bound,
     probability_all_hit,
 )
-from activecover.planning._planner import (
-    LEAST_POSITIVES,
-    ExplorePlan,
-    SampleEstimate,
-    clopper_pearson,
-    estimate_from_sample,
-    plan_explore,
-    plan_from_sample,
-)
+from activecover.planning._planner import ExplorePlan, plan_explore, plan_from_sample
+from activecover.planning._sample import LEAST_POSITIVES, SampleEstimate, clopper_pearson, estimate_from_sample
 
 __all__ = [
     "LEAST_POSITIVES",

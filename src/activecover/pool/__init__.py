@@ -1,4 +1,4 @@
-"""The pool: rows with stable ids, one matrix, one metric, and something to show a person."""
+"""The pool: rows with stable ids, one matrix, one metric, and contents to show a person."""
 
 from activecover.pool._bits import PackedBits, bits_set, unpacked
 from activecover.pool._checking import PoolLimits, check_pool_folder
@@ -6,7 +6,19 @@ from activecover.pool._column import Unread
 from activecover.pool._dense import DenseMatrix, origin_of, value_range
 from activecover.pool._duplicates import Duplicates, duplicate_groups, plain_text
 from activecover.pool._folder import PoolFolder
-from activecover.pool._matrix import Matrix, Vectors, VectorsLike, as_matrix, blocks, longer
+from activecover.pool._matrix import (
+    DenseVectors,
+    Kind,
+    Matrix,
+    Vectors,
+    VectorsLike,
+    as_matrix,
+    bit_vectors,
+    blocks,
+    dense_vectors,
+    longer,
+    sparse_vectors,
+)
 from activecover.pool._pool import METRICS, Pool
 from activecover.pool._read import LoadedPool, as_positive, load_pool, read_vectors
 from activecover.pool._sparse import as_csr
@@ -16,7 +28,9 @@ from activecover.tables import read_array
 __all__ = [
     "METRICS",
     "DenseMatrix",
+    "DenseVectors",
     "Duplicates",
+    "Kind",
     "LoadedPool",
     "Matrix",
     "PackedBits",
@@ -31,9 +45,11 @@ __all__ = [
     "as_csr",
     "as_matrix",
     "as_positive",
+    "bit_vectors",
     "bits_set",
     "blocks",
     "check_pool_folder",
+    "dense_vectors",
     "duplicate_groups",
     "load_pool",
     "longer",
@@ -41,6 +57,7 @@ __all__ = [
     "plain_text",
     "read_array",
     "read_vectors",
+    "sparse_vectors",
     "unpacked",
     "value_range",
 ]

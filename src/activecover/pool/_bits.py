@@ -1,4 +1,4 @@
-"""Bits, as molecules' fingerprints have them: 64 to a word."""
+"""Rows of bits, such as molecular fingerprints, packed 64 to a word."""
 
 from __future__ import annotations
 
@@ -11,19 +11,28 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError
-from activecover.pool._matrix import Matrix, as_matrix, blocks, check_table, place_of
+from activecover.pool._matrix import (
+    BitVectors,
+    Matrix,
+    VectorsLike,
+    as_matrix,
+    bit_vectors,
+    blocks,
+    check_table,
+    place_of,
+)
 from activecover.pool._sparse import as_csr
 
 if TYPE_CHECKING:
     from activecover.pool._pool import Pool
 
-#: Up to so many bits different shares of them are different float64 numbers, so that order is exact.
+#: Up to this many bits, different fractions of common bits are different float64 numbers, so the order is exact.
 MOST_BITS = 2**26
 
 
 @dataclass(frozen=True, slots=True)
 class PackedBits:
-    """Rows of bits as ``numpy.packbits(rows, axis=1)`` packs them, and how many bits a row has.
+    """Rows of bits packed by ``numpy.packbits(rows, axis=1)``, and the number of bits per row.
 
     Examples
     --------
@@ -37,10 +46,10 @@ class PackedBits:
     dimensions: int
 
 
-class BitMatrix(Matrix):
+class BitMatrix(Matrix[BitVectors]):
     """Rows of 64-bit words; a memory map of packed bits that fills whole words is used as it is.
 
-    Within a word bytes lie as in the packed rows, so that the words' bytes are the same on every machine.
+    Bytes keep the order they have in the packed rows, so the bytes of the words are the same on every machine.
     """
 
     kind = "bits"
@@ -59,7 +68,7 @@ class BitMatrix(Matrix):
 
     @classmethod
     def restored(cls, words: npt.NDArray[np.uint64], dimensions: int, columns: Sequence[str] | None) -> Self:
-        """Take up stored words as they are."""
+        """Use stored words as they are."""
         matrix = object.__new__(cls)
         matrix._columns, matrix.dimensions = columns, dimensions
         matrix.origin, matrix._words = np.zeros(0, np.float32), words
@@ -77,7 +86,7 @@ class BitMatrix(Matrix):
     def take(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return np.asarray(self._words[rows])
 
-    def encode(self, given: Any) -> npt.NDArray[np.uint64]:
+    def encode(self, given: VectorsLike) -> npt.NDArray[np.uint64]:
         if isinstance(given, PackedBits):
             self._check_width(given.dimensions)
             return _words_of(_checked(given))
@@ -103,29 +112,28 @@ class BitMatrix(Matrix):
         twin._words = np.array(self._words)
         return twin
 
-    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+    def part(self, rows: npt.NDArray[np.int64]) -> Self:
         return self.restored(self.take(rows), self.dimensions, self._columns)
 
     def chunks(self, vectors: npt.NDArray[np.uint64], count: int) -> Iterator[bytes]:
         for block in blocks(count, vectors.shape[1] * 8):
             yield np.ascontiguousarray(vectors[block]).tobytes()
 
-    def _packed(self, rows: Any, count: int) -> npt.NDArray[np.uint64]:
+    def _packed(self, rows: npt.NDArray[Any] | sparse.csr_array, count: int) -> npt.NDArray[np.uint64]:
         packed = np.empty((count, -(-self.dimensions // 8)), np.uint8)
         for block in blocks(count, self.dimensions * 8):
-            part = rows[block]
-            part = part.toarray() if hasattr(part, "toarray") else part
+            part = rows[block] if isinstance(rows, np.ndarray) else rows[block].toarray()
             bad = (part != 0) & (part != 1)
             if bad.any():
                 row, column = np.argwhere(bad)[0]
                 where = place_of(block.start + row, column, float(part[row, column]), self._columns)
-                raise InputError(f"{where} is neither 0 nor 1; packed bits come with their number (PackedBits, --bits)")
+                raise InputError(f"{where} is neither 0 nor 1; for packed bits give their number (PackedBits, --bits)")
             packed[block] = np.packbits(part != 0, axis=1)
         return _words_of(packed)
 
 
 def bits_set(words: npt.NDArray[np.uint64], dimensions: int) -> npt.NDArray[np.int64]:
-    """The places of the bits that are set in one stored row.
+    """Positions of the bits that are set in one stored row.
 
     Examples
     --------
@@ -151,7 +159,7 @@ def _checked(bits: PackedBits) -> npt.NDArray[np.uint8]:
 
 
 def _words_of(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """Bytes as 64-bit words, filled up with zeros; a copy, but for a memory map that fills whole words."""
+    """Bytes as 64-bit words, padded with zeros; a copy, unless a memory map already fills whole words."""
     if packed.shape[1] % 8 == 0 and isinstance(packed, np.memmap) and packed.flags.c_contiguous:
         words = packed.view(np.uint64)
         if words.flags.aligned:
@@ -163,5 +171,5 @@ def _words_of(packed: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
 
 def unpacked(pool: Pool, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
     """Some rows of a pool of bits as zeros and ones."""
-    words = np.ascontiguousarray(pool.take(rows))
+    words = np.ascontiguousarray(bit_vectors(pool.take(rows)))
     return np.unpackbits(words.view(np.uint8), axis=1, count=pool.dimensions).astype(np.float32)

@@ -1,36 +1,43 @@
-"""Columns of contents that stay where they are until someone looks at a row."""
+"""Content columns that are read row by row, when a row is looked up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableSequence, Sequence
-from typing import Any, Protocol
+from operator import index
+from typing import Any, Protocol, SupportsIndex, overload
 
 
 class ReadByRow(Protocol):
-    """Contents by row, from wherever they lie."""
+    """Contents by row, wherever they are stored."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The columns."""
+        """Names of the columns."""
 
     def __len__(self) -> int: ...
 
-    def read(self, row: int) -> Sequence[Any]:
-        """What stands in each column of a row."""
+    def read(self, row: int) -> Sequence[object]:
+        """The values of one row, one per column."""
 
 
 class Column(MutableSequence[Any]):
-    """One column of contents that are read when asked for; what is changed here is changed in memory alone."""
+    """One content column, read on demand; changes are kept in memory only."""
 
     def __init__(self, records: ReadByRow, place: int) -> None:
         self._records, self._place = records, place
-        self._changed: dict[int, Any] = {}
-        self._added: list[Any] = []
+        self._changed: dict[int, object] = {}
+        self._added: list[object] = []
 
     def __len__(self) -> int:
         return len(self._records) + len(self._added)
 
-    def __getitem__(self, chosen: Any) -> Any:
+    @overload
+    def __getitem__(self, chosen: SupportsIndex) -> Any: ...
+
+    @overload
+    def __getitem__(self, chosen: slice) -> list[Any]: ...
+
+    def __getitem__(self, chosen: SupportsIndex | slice) -> object:
         if isinstance(chosen, slice):
             return [self[row] for row in range(*chosen.indices(len(self)))]
         row = self._row(chosen)
@@ -39,7 +46,7 @@ class Column(MutableSequence[Any]):
         stored = len(self._records)
         return self._added[row - stored] if row >= stored else self._records.read(row)[self._place]
 
-    def __setitem__(self, chosen: Any, value: Any) -> None:
+    def __setitem__(self, chosen: SupportsIndex | slice, value: object) -> None:
         row = self._row(chosen)
         stored = len(self._records)
         if row >= stored:
@@ -47,7 +54,7 @@ class Column(MutableSequence[Any]):
         else:
             self._changed[row] = value
 
-    def __delitem__(self, chosen: Any) -> None:
+    def __delitem__(self, chosen: SupportsIndex | slice) -> None:
         raise TypeError("rows of a pool are erased, never removed")
 
     def __iter__(self) -> Iterator[Any]:
@@ -63,19 +70,21 @@ class Column(MutableSequence[Any]):
     def __repr__(self) -> str:
         return f"<column {self._records.names[self._place]!r}: {len(self):,} stored values>"
 
-    def insert(self, index: int, value: Any) -> None:
-        """Add a value; at the end alone."""
+    def insert(self, index: int, value: object) -> None:
+        """Add a value at the end."""
         if index != len(self):
             raise TypeError("rows of a pool are added at its end")
         self._added.append(value)
 
-    def _row(self, chosen: Any) -> int:
-        row = chosen.__index__()
-        row = int(row + len(self) if row < 0 else row)
+    def _row(self, chosen: SupportsIndex | slice) -> int:
+        if isinstance(chosen, slice):
+            raise TypeError("values of a column change one at a time")
+        row = index(chosen)
+        row = row + len(self) if row < 0 else row
         if not 0 <= row < len(self):
             raise IndexError(f"row {chosen} of {len(self)}")
         return row
 
 
 class Unread(Column):
-    """A column that a pool takes over as it is: reading all of it at once would fill the memory."""
+    """A column that a pool keeps as it is, because reading all of it would fill the memory."""

@@ -10,15 +10,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError
-from activecover.pool._matrix import LARGEST_VALUE, Matrix, as_matrix, blocks, refuse_value
+from activecover.pool._matrix import LARGEST_VALUE, DenseVectors, Matrix, VectorsLike, as_matrix, blocks, refuse_value
 
 
-class DenseMatrix(Matrix):
+class DenseMatrix(Matrix[DenseVectors]):
     """A float32 array; a memory map that needs no change is used as it is."""
 
     kind = "dense"
 
-    def __init__(self, given: Any, metric: str, columns: Sequence[str] | None) -> None:
+    def __init__(self, given: VectorsLike, metric: str, columns: Sequence[str] | None) -> None:
         matrix = as_matrix(given)
         self._metric, self._columns = metric, columns
         self.dimensions = int(matrix.shape[1])
@@ -34,7 +34,7 @@ class DenseMatrix(Matrix):
         metric: str,
         columns: Sequence[str] | None,
     ) -> Self:
-        """Take up stored values as they are."""
+        """Use stored values as they are."""
         matrix = object.__new__(cls)
         matrix._metric, matrix._columns, matrix.origin = metric, columns, origin
         matrix.dimensions, matrix._values = int(values.shape[1]), values
@@ -52,9 +52,9 @@ class DenseMatrix(Matrix):
     def take(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         return np.asarray(self._values[rows])
 
-    def encode(self, given: Any) -> npt.NDArray[np.float32]:
+    def encode(self, given: VectorsLike) -> npt.NDArray[np.float32]:
         if sparse.issparse(given):
-            raise InputError("a sparse matrix for a pool of dense vectors: give an array (toarray)")
+            raise InputError("a sparse matrix, but the pool holds dense vectors: give an array (toarray)")
         matrix = as_matrix(given)
         self._check_width(matrix.shape[1])
         value_range(matrix, self._columns)
@@ -74,7 +74,7 @@ class DenseMatrix(Matrix):
         twin._values = np.array(self._values)
         return twin
 
-    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+    def part(self, rows: npt.NDArray[np.int64]) -> Self:
         return self.restored(self.take(rows), self.origin, self._metric, self._columns)
 
     def chunks(self, vectors: npt.NDArray[np.float32], count: int) -> Iterator[bytes]:
@@ -85,7 +85,7 @@ class DenseMatrix(Matrix):
         if self._metric == "cosine":
             return _normalised(matrix)
         if matrix.dtype == np.float32 and not self.origin.any():
-            # Our own copy, unless it is a memory map: a file is read where it lies.
+            # A copy, unless it is a memory map: a file is read in place.
             return matrix if isinstance(matrix, np.memmap) else np.array(matrix, order="C")
         stored = np.empty(matrix.shape, np.float32)
         for block in blocks(len(matrix), matrix.shape[1] * 8):
@@ -112,11 +112,11 @@ def value_range(
 
 
 def origin_of(low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """The point to centre on: 0 in each column but for those that lie far from 0.
+    """The point to centre on: 0 in each column, except those that lie far from 0.
 
-    A column is moved by its middle only where all its values lie within an eighth of it. Then value
-    minus middle is exact for float32 values (Sterbenz), so that no difference between two rows and no
-    tie changes, and products used as filters lose no digits to a common offset.
+    A column is shifted by its midpoint only if all its values lie within an eighth of it. Subtracting the midpoint
+    is then exact for float32 values (Sterbenz), so no difference between two rows and no tie changes, and the
+    products used as filters lose no digits to a common offset.
     """
     middle = ((low + high) / 2).astype(np.float32)
     far = (middle != 0) & ((high - low) <= np.abs(middle) / 4)

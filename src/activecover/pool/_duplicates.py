@@ -1,4 +1,4 @@
-"""Rows that are the same item twice, or nearly so, in groups that a growing pool never changes."""
+"""Groups of duplicate and near-duplicate rows, which stay the same as the pool grows."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 from activecover.pool._bits import bits_set
-from activecover.pool._matrix import blocks
+from activecover.pool._matrix import bit_vectors, blocks, dense_vectors, sparse_vectors
 from activecover.pool._pool import Pool
 
 _Rows = npt.NDArray[np.int64]
 
-#: Numbers in a sketch: a k-d tree gains little from more.
+#: Dimensions of a sketch: a k-d tree gains little from more.
 _SKETCH = 16
-#: Rows that a sketch is fitted to.
+#: Rows that the sketch is fitted to.
 _SAMPLE = 10_000
-#: Candidates held at once, at worst: rows of a block times rows of the pool.
+#: Largest number of candidates held at once: rows of a block times rows of the pool.
 _MOST_CANDIDATES = 1 << 24
-#: Room for rounding in sketches, relative to distance and to length: far more than float64 needs.
+#: Tolerance for rounding in sketches, relative to distance and length: far more than float64 needs.
 _ROOM = 1e-6
 _NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """What makes two items one: the same contents in some columns, the same vector, or vectors near to each other.
+    """What counts as a duplicate: the same contents in some columns, the same vector, or vectors close to each other.
 
     Parameters
     ----------
@@ -52,16 +52,16 @@ class Duplicates:
     near: float | None = None
 
     def groups(self, pool: Pool, earlier: npt.ArrayLike | None = None) -> npt.NDArray[np.int64]:
-        """For each row of a pool the first row of its group."""
+        """The first row of each row's group."""
         return duplicate_groups(pool, contents=self.contents, vectors=self.vectors, near=self.near, earlier=earlier)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The settings as plain data for JSON."""
         return {"contents": list(self.contents), "vectors": self.vectors, "near": self.near}
 
     @classmethod
     def from_dict(cls, said: Mapping[str, Any]) -> Duplicates:
-        """As :meth:`as_dict` gave it."""
+        """The settings from :meth:`as_dict`."""
         return cls(tuple(said["contents"]), bool(said["vectors"]), said["near"])
 
 
@@ -73,32 +73,32 @@ def duplicate_groups(
     near: float | None = None,
     earlier: npt.ArrayLike | None = None,
 ) -> npt.NDArray[np.int64]:
-    """For each row the lowest row of its group of duplicates: itself, where it has none before it.
+    """The lowest row of each row's group of duplicates: the row itself if it has no earlier duplicate.
 
-    Rows are taken in their order. A row joins the lowest group that has a row with the same stored vector
-    or the same contents. Failing that, with ``near``, it joins the group whose first row is nearest to it
-    within that distance (ties: the lower one). Failing that, it begins a group. So a near duplicate is near to
-    the first row of its group, not only to some member of it; and as rows are added to the pool, groups
-    only grow. Erased rows stay by themselves.
+    Rows are processed in order. A row joins the lowest group that contains a row with the same stored vector or
+    the same contents. Otherwise, if ``near`` is given, it joins the group whose first row is nearest to it within
+    that distance (the lower one on ties). Otherwise it starts a group. A near duplicate is therefore close to the
+    first row of its group, not only to some member, and groups only grow as rows are added to the pool. Erased rows
+    stay on their own.
 
     Parameters
     ----------
     pool : Pool
         The rows.
     contents : sequence of str
-        Content columns to compare, together, as texts without regard to case and white space. Rows where
-        all of them are empty are not compared.
+        Content columns to compare, all together, as texts that ignore case and white space. Rows in which all of
+        them are empty are not compared.
     vectors : bool
-        Whether the same stored vector makes a duplicate (different molecules may share a fingerprint).
+        Whether rows with the same stored vector are duplicates (different molecules may share a fingerprint).
     near : float, optional
-        The distance, between vectors as stored, up to which rows are near duplicates.
+        The distance between stored vectors up to which rows are near duplicates.
     earlier : array of int, optional
-        The groups of the pool's first rows, from an earlier call: only later rows are looked at.
+        The groups of the pool's first rows, from an earlier call; only later rows are examined.
 
     Returns
     -------
     array of int64
-        The group of each row, named by its lowest row.
+        The group of each row, identified by its lowest row.
 
     Examples
     --------
@@ -128,8 +128,8 @@ def duplicate_groups(
     return groups
 
 
-def plain_text(text: Any) -> str:
-    """A text as it is compared: without case, with single blanks, each letter written in one way.
+def plain_text(text: object) -> str:
+    """A text as it is compared: case-folded, with single spaces, in one Unicode normal form.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def plain_text(text: Any) -> str:
 
 
 def _begin(pool: Pool, earlier: npt.ArrayLike | None) -> tuple[_Rows, int]:
-    """Every row by itself, but for those whose group is known; and how many those are."""
+    """Every row in a group of its own, except those whose group is known, and the number of those."""
     groups = np.arange(len(pool))
     if earlier is None:
         return groups, 0
@@ -152,11 +152,11 @@ def _begin(pool: Pool, earlier: npt.ArrayLike | None) -> tuple[_Rows, int]:
     return groups, len(known)
 
 
-# -- the same -----------------------------------------------------------------------------------------
+# -- exact duplicates -----------------------------------------------------------------------------------------
 
 
 def _keys(pool: Pool, contents: Sequence[str], vectors: bool) -> Iterator[list[bytes]]:
-    """For each row what duplicates of it have in common with it: hashes of 128 bits, of vector and contents."""
+    """For each row, the 128-bit hashes of its vector and contents, one of which a duplicate shares."""
     columns = [pool.contents[name] for name in contents]
     for row, stored in enumerate(_stored(pool) if vectors else [b""] * len(pool)):
         keys = []
@@ -173,19 +173,20 @@ def _hash(data: bytes, what: bytes) -> bytes:
 
 
 def _stored(pool: Pool) -> Iterator[bytes]:
-    """The stored values of one row after the other."""
-    stored = pool.vectors
+    """The stored values, row by row."""
     if pool.kind == "sparse":
+        stored = sparse_vectors(pool.vectors)
         for start, stop in zip(stored.indptr[:-1], stored.indptr[1:], strict=True):
             yield stored.indices[start:stop].astype("<i8").tobytes() + stored.data[start:stop].tobytes()
         return
-    for block in blocks(len(pool), stored.shape[1] * stored.itemsize):
-        # Adding nothing makes -0 the same as 0, which it equals.
-        part = np.ascontiguousarray(stored[block] + stored.dtype.type(0))
+    values = bit_vectors(pool.vectors) if pool.kind == "bits" else dense_vectors(pool.vectors)
+    for block in blocks(len(pool), values.shape[1] * values.itemsize):
+        # Adding zero turns -0 into 0, which it equals.
+        part = np.ascontiguousarray(values[block] + values.dtype.type(0))
         yield from (row.tobytes() for row in part)
 
 
-# -- nearly the same ----------------------------------------------------------------------------------
+# -- near duplicates ----------------------------------------------------------------------------------
 
 
 def _search(pool: Pool, near: float) -> _Search:
@@ -198,16 +199,16 @@ def _search(pool: Pool, near: float) -> _Search:
 
 
 class _Search(ABC):
-    """First rows of groups, and which of them is nearest to a row, if one is near enough.
+    """First rows of groups, and the nearest of them to a given row, if one is close enough.
 
-    A subclass finds candidates, which may be too many but never too few, and measures exactly.
+    A subclass finds candidates (possibly too many, never too few) and computes exact distances.
     """
 
     def __init__(self, pool: Pool, near: float) -> None:
-        self._pool, self._near, self._vectors = pool, near, pool.vectors
+        self._pool, self._near = pool, near
 
     def nearest(self, row: int) -> int:
-        """The first row that is nearest to a row, within reach (ties: the lower one); else the row itself."""
+        """The nearest first row within reach (the lower one on ties), or the row itself if there is none."""
         firsts = self._candidates(row)
         if not len(firsts):
             return row
@@ -217,11 +218,11 @@ class _Search(ABC):
 
     @abstractmethod
     def add(self, row: int) -> None:
-        """Take in the first row of a group; rows come in ascending order."""
+        """Add the first row of a group; rows are added in ascending order."""
 
     @abstractmethod
     def _candidates(self, row: int) -> _Rows:
-        """All first rows that may be near enough, ascending."""
+        """All first rows that may be close enough, in ascending order."""
 
     @abstractmethod
     def _distances(self, row: int, others: _Rows) -> npt.NDArray[np.float64]:
@@ -229,13 +230,14 @@ class _Search(ABC):
 
 
 class _DenseSearch(_Search):
-    """A k-d tree over a few numbers per row that are never farther apart than the rows are.
+    """A k-d tree over a short sketch of each row; sketches are never farther apart than the rows.
 
-    Those are the coordinates along the directions of most variance, and the length of what is left.
+    A sketch holds the coordinates along the directions of most variance, and the length of the remainder.
     """
 
     def __init__(self, pool: Pool, near: float) -> None:
         super().__init__(pool, near)
+        self._vectors = dense_vectors(pool.vectors)
         self._rows = np.flatnonzero(~pool.withdrawn)
         self._is_first = np.zeros(len(pool), bool)
         self._block = range(0)
@@ -253,7 +255,7 @@ class _DenseSearch(_Search):
     def _candidates(self, row: int) -> _Rows:
         at = int(np.searchsorted(self._rows, row))
         if at not in self._block:
-            # Many at a time, but not so many that a pool of nothing but duplicates would fill the memory.
+            # Large blocks, but small enough that a pool of nothing but duplicates does not fill the memory.
             step = max(16, min(1024, _MOST_CANDIDATES // len(self._rows)))
             self._block = range(at, at + step)
             self._found = self._tree.query_ball_point(self._points[at : at + step], self._reach, return_sorted=True)
@@ -265,7 +267,7 @@ class _DenseSearch(_Search):
         return np.asarray(np.sqrt((differences**2).sum(axis=1)))
 
     def _sketch(self) -> tuple[npt.NDArray[np.float64], float]:
-        """The numbers of each row, and the length of the longest."""
+        """The sketch of each row, and the length of the longest row."""
         rows, width = self._rows, self._pool.dimensions
         sample = np.asarray(self._vectors[rows[:: max(1, len(rows) // _SAMPLE)]], np.float64)
         middle = sample.mean(axis=0)
@@ -283,10 +285,11 @@ class _DenseSearch(_Search):
 
 
 class _ListSearch(_Search):
-    """For each column the first rows that have it.
+    """Inverted lists: for each column, the first rows that have it.
 
-    A row that has none of another's rarest columns lies at least as far from it as these alone make it.
-    So only rows are candidates that have one of just so many of the rarest columns that this is too far.
+    A row that shares none of another row's rarest columns is at least as far from it as those columns alone imply.
+    So it is enough to look at rows that share one of the rarest columns, taking as many columns as put any other
+    row out of reach.
     """
 
     def __init__(self, pool: Pool, near: float) -> None:
@@ -313,25 +316,26 @@ class _ListSearch(_Search):
 
     @abstractmethod
     def _possible(self, row: int, others: _Rows) -> _Rows:
-        """Those of some rows that a quick look does not rule out."""
+        """The rows that a cheap test does not rule out."""
 
     @abstractmethod
     def _column_counts(self) -> npt.NDArray[np.int64]:
-        """In how many rows each column is."""
+        """The number of rows that have each column."""
 
     @abstractmethod
     def _columns(self, row: int) -> _Rows:
-        """The columns that a row has."""
+        """The columns of a row."""
 
     @abstractmethod
     def _enough(self, row: int, columns: _Rows) -> int | None:
-        """How many of a row's columns, from the first on, put it too far from rows without them; None: all don't."""
+        """How many of the columns, in order, put rows without them out of reach; None if all of them do not."""
 
 
 class _SparseSearch(_ListSearch):
-    """Without some columns of a row another one is at least as far from it as those are long."""
+    """A row that lacks some of another row's columns is at least as far from it as the length of those columns."""
 
     def __init__(self, pool: Pool, near: float) -> None:
+        self._vectors = sparse_vectors(pool.vectors)
         super().__init__(pool, near)
         self._scattered = np.zeros(pool.dimensions)
         self._squares = np.array([float((self._values(row) ** 2).sum()) for row in range(len(pool))])
@@ -352,7 +356,7 @@ class _SparseSearch(_ListSearch):
 
     def _possible(self, row: int, others: _Rows) -> _Rows:
         self._scattered[self._columns(row)] = self._values(row)
-        products = self._vectors[others] @ self._scattered
+        products = np.asarray(self._vectors[others] @ self._scattered)
         self._scattered[self._columns(row)] = 0
         lengths = self._squares[row] + self._squares[others]
         estimates = lengths - 2 * products
@@ -368,14 +372,15 @@ class _SparseSearch(_ListSearch):
         differences = np.zeros(len(union))
         differences[np.searchsorted(union, mine)] = self._values(row)
         differences[np.searchsorted(union, columns)] -= values
-        # One after the other, as the frontier sums them.
+        # Summed in order, as the frontier does.
         return float(np.sqrt(np.cumsum(differences**2)[-1])) if len(union) else 0.0
 
 
 class _BitSearch(_ListSearch):
-    """Two rows within t have at least 1 - t of either's bits in common."""
+    """Two rows within distance t share at least 1 - t of the bits of either."""
 
     def __init__(self, pool: Pool, near: float) -> None:
+        self._vectors = bit_vectors(pool.vectors)
         super().__init__(pool, near)
         self._bits = np.concatenate([_ones(self._vectors[block]) for block in blocks(len(pool), pool.dimensions)])
 
@@ -394,7 +399,7 @@ class _BitSearch(_ListSearch):
         return bits_set(self._vectors[row], self._pool.dimensions)
 
     def _enough(self, row: int, columns: _Rows) -> int | None:
-        # A row without bits is near to its like only, which no list has.
+        # A row without bits is close only to other rows without bits, which are in no list.
         return math.floor(self._near * len(columns) * (1 + _ROOM)) + 1 if len(columns) else None
 
     def _distances(self, row: int, others: _Rows) -> npt.NDArray[np.float64]:

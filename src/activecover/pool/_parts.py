@@ -1,4 +1,4 @@
-"""Files of a pool on disk: written durably, hashed by blocks, overwritten in place, one writer at a time."""
+"""Files of a pool on disk: written durably, hashed in blocks, overwritten in place, with one writer at a time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ try:
 except ImportError:  # pragma: no cover - not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-#: Bytes under one hash: what has to be read again when a row in it is erased.
+#: Bytes per hash: what has to be read again when a row in the block is erased.
 BLOCK = 1 << 20
-#: Bytes before an array's values: room for any number of rows, so that a file grows without moving.
+#: Bytes before an array's values, with room for any number of rows, so that a file can grow without moving.
 HEADER = 128
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 #: Linux: let two files share their blocks until one of them is written to.
@@ -30,7 +30,7 @@ _CLONE = 0x40049409
 
 @dataclass(slots=True)
 class Part:
-    """What is known of a file: how many bytes it has after its header, and the hash of each block of them."""
+    """The recorded state of a file: its bytes after the header, and the hash of each block of them."""
 
     size: int = 0
     blocks: list[str] = field(default_factory=list)
@@ -51,16 +51,16 @@ def array_header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 
 class Appender:
-    """Adds to the end of a file, and hashes as it goes.
+    """Appends to a file, and hashes what it writes.
 
     Parameters
     ----------
     path : Path
-        The file; made where it is missing.
+        The file; created if it is missing.
     start : int
         Bytes of its header, which are not hashed.
     known : Part
-        What the file is known to hold. Bytes beyond that were never finished, and are cut.
+        The recorded state of the file. Bytes beyond it belong to an unfinished write and are cut off.
     """
 
     def __init__(self, path: Path, start: int, known: Part) -> None:
@@ -74,7 +74,7 @@ class Appender:
         except BaseException:
             self.close()
             raise
-        # Small pieces are gathered; by hand, as a file object would write again when it is closed after an error.
+        # Buffered by hand, as a file object would write again when it is closed after an error.
         self._waiting, self._end = bytearray(), start + known.size
 
     def write(self, data: bytes) -> None:
@@ -85,14 +85,14 @@ class Appender:
             self._flush()
 
     def finish(self) -> Part:
-        """Bring it to the disk, and say what the file holds now."""
+        """Sync the file to disk, and return its new state."""
         self._flush()
         os.fsync(self._handle)
         last = [self._hash.hexdigest()] if self._size % BLOCK else []
         return Part(self._size, self._blocks + last)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._handle)
 
     def _flush(self) -> None:
@@ -113,7 +113,7 @@ class Appender:
 
 
 def add_to(path: Path, start: int, known: Part, chunks: Iterable[bytes]) -> Part:
-    """Add pieces to the end of a file, on the disk, and say what it holds then."""
+    """Append pieces to a file, synced to disk, and return its new state."""
     file = Appender(path, start, known)
     try:
         for chunk in chunks:
@@ -124,7 +124,7 @@ def add_to(path: Path, start: int, known: Part, chunks: Iterable[bytes]) -> Part
 
 
 def write_header(path: Path, header: bytes) -> None:
-    """Put a header in the room that was left for it."""
+    """Write a header into the space reserved for it."""
     with path.open("r+b") as file:
         file.write(header)
         file.flush()
@@ -132,7 +132,7 @@ def write_header(path: Path, header: bytes) -> None:
 
 
 def overwrite(path: Path, start: int, part: Part, spans: Iterable[tuple[int, bytes]]) -> Part:
-    """Put other bytes in some places of a file, on the disk as well, and hash the blocks around them anew."""
+    """Overwrite bytes of a file, synced to disk, and update the hashes of the blocks around them."""
     handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         touched: set[int] = set()
@@ -150,7 +150,7 @@ def overwrite(path: Path, start: int, part: Part, spans: Iterable[tuple[int, byt
 
 
 def check_size(path: Path, start: int, part: Part) -> None:
-    """Refuse a file that has lost its end."""
+    """Refuse a file that is truncated."""
     try:
         size = path.stat().st_size
     except FileNotFoundError as wrong:
@@ -160,7 +160,7 @@ def check_size(path: Path, start: int, part: Part) -> None:
 
 
 def check_blocks(path: Path, start: int, part: Part) -> None:
-    """Refuse a file whose bytes are not those that were written."""
+    """Refuse a file whose bytes differ from those that were written."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         for number, known in enumerate(part.blocks):
@@ -171,7 +171,7 @@ def check_blocks(path: Path, start: int, part: Part) -> None:
 
 
 def cut(path: Path, start: int, part: Part) -> None:
-    """Take away what was added and never finished."""
+    """Cut off an unfinished write."""
     if path.stat().st_size > start + part.size:
         with path.open("r+b") as file:
             file.truncate(start + part.size)
@@ -179,7 +179,7 @@ def cut(path: Path, start: int, part: Part) -> None:
 
 
 def copy_part(source: Path, target: Path, length: int) -> None:
-    """Copy a file's first bytes; the copy may share blocks with the source, but not what is written later."""
+    """Copy a file's first bytes; the copy may share blocks on disk, but never later writes."""
     with source.open("rb") as old, os.fdopen(open_private(target), "wb") as new:
         if not _cloned(old.fileno(), new.fileno()):
             shutil.copyfileobj(old, new, BLOCK)
@@ -190,7 +190,7 @@ def copy_part(source: Path, target: Path, length: int) -> None:
 
 @contextmanager
 def said(path: Path, what: str) -> Iterator[None]:
-    """Say in one line what the system refused."""
+    """Turn an error of the operating system into one line."""
     try:
         yield
     except StoreError:
@@ -203,7 +203,7 @@ def said(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A place to fill, which becomes the folder as a whole at the end, or leaves nothing."""
+    """A temporary folder that becomes the target in one step at the end, or leaves nothing behind."""
     beside = folder.parent / f".{folder.name}.new"
     _check_absent(folder)
     with said(folder, "the pool cannot be stored"):
@@ -212,7 +212,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         with locked(beside, wait=False) as free:
             if not free:
                 raise StoreError(f"{folder}: another process is storing a pool here; wait for it")
-            _empty(beside)  # of what a killed process left
+            _empty(beside)  # left behind by a killed process
             try:
                 yield beside
                 sync_folder(beside)

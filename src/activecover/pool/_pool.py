@@ -1,10 +1,10 @@
-"""The pool: ids, contents and one matrix of vectors, checked once and stored in one form."""
+"""The pool: ids, contents and one matrix of vectors, checked and encoded once."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, MutableSequence, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,12 @@ from activecover.errors import InputError
 from activecover.pool._bits import BitMatrix, PackedBits
 from activecover.pool._column import Unread
 from activecover.pool._dense import DenseMatrix
-from activecover.pool._matrix import Matrix, Vectors
+from activecover.pool._matrix import AnyMatrix, Kind, Matrix, Vectors, VectorsLike
 from activecover.pool._records import BLANK, heading_of, recognised
 from activecover.pool._sparse import SparseMatrix
+
+if TYPE_CHECKING:
+    from activecover.pool._stored import Statistic
 
 Metric = Literal["euclidean", "cosine", "jaccard"]
 METRICS: tuple[str, ...] = get_args(Metric)
@@ -27,28 +30,28 @@ _HASHED_IDS = 1 << 16
 class Pool:
     """Items that may be positive: ids, vectors, a metric, and contents to show.
 
-    There are three kinds of pools, by what is given (:attr:`kind`):
+    There are three kinds of pools, depending on the input (:attr:`kind`):
 
-    - *dense*: an array, stored as float32. Columns that lie far from zero are moved close to it once, and
-      by an amount that changes no difference between float32 values.
+    - *dense*: an array, stored as float32. Columns that lie far from zero are shifted towards it once, by an amount
+      that changes no difference between float32 values.
     - *sparse*: a SciPy sparse matrix, stored as float32 CSR and never centred.
     - *bits*: for the jaccard metric, rows of zeros and ones, stored as packed 64-bit words.
 
-    For the cosine metric every row is scaled to length one. All distances are those between the stored
-    values (:attr:`vectors`).
+    For the cosine metric every row is scaled to length one. All distances are between the stored values
+    (:attr:`vectors`).
 
     Parameters
     ----------
     vectors : array or sparse matrix of shape (n, d), or PackedBits
-        Any real dtype. A float32 memory map that needs no change is used as it is, without a copy.
+        Any real dtype. A float32 memory map that needs no change is used without a copy.
     ids : sequence of str, optional
-        Unique names of the rows; "0", "1", … where not given.
+        Unique names of the rows; "0", "1", … by default.
     metric : {"euclidean", "cosine", "jaccard"}
-        How far two rows are apart.
+        The distance between two rows.
     contents : mapping of column name to sequence, optional
-        What a person is shown to decide on a row.
+        What a person sees when labelling a row.
     columns : sequence of str, optional
-        Names of the vector columns, for messages.
+        Names of the vector columns, used in messages.
 
     Examples
     --------
@@ -64,7 +67,7 @@ class Pool:
 
     def __init__(
         self,
-        vectors: Any,
+        vectors: VectorsLike | AnyMatrix,
         *,
         ids: Sequence[str] | None = None,
         metric: str = "euclidean",
@@ -75,9 +78,9 @@ class Pool:
         self.columns = list(columns) if columns is not None else None
         self._matrix = _matrix_of(vectors, metric, self.columns)
         self._withdrawn = np.zeros(len(self), bool)
-        #: How often rows were erased: who keeps a copy of ``withdrawn`` sees by it that the copy is old.
+        #: Number of erasures so far; a copy of ``withdrawn`` is stale when this has changed.
         self.erasures = 0
-        #: What was derived from all rows together (density, say), by name; it outlives rows that are erased later.
+        #: What was derived from all rows together, such as density, by name; it outlives rows that are erased later.
         self.statistics: dict[str, Any] = {}
         self._names: list[str] | None = None
         self._index: dict[str, int] | None = None
@@ -98,26 +101,27 @@ class Pool:
         return f"<Pool: {len(self):,} rows x {self.dimensions}, {kind}{self.metric}>"
 
     @property
-    def kind(self) -> str:
-        """What is stored: dense, sparse or bits."""
+    def kind(self) -> Kind:
+        """The kind of vectors stored: dense, sparse or bits; ``sharded`` in a cluster."""
         return self._matrix.kind
 
     @property
     def vectors(self) -> Vectors:
-        """What is stored, read-only: an array, a CSR array, or packed words.
+        """The stored vectors, read-only: an array, a CSR array, or packed words.
 
         Withdrawn rows are NaN, or no bits at all.
         """
-        return self._matrix.vectors
+        stored: Vectors = self._matrix.vectors
+        return stored
 
     @property
     def origin(self) -> npt.NDArray[np.float32]:
-        """What was taken from every dense vector before it was stored."""
+        """What was subtracted from every dense vector before it was stored."""
         return self._matrix.origin
 
     @property
     def dimensions(self) -> int:
-        """Number of vector columns, or of bits."""
+        """Number of vector columns or bits."""
         return self._matrix.dimensions
 
     @property
@@ -135,24 +139,26 @@ class Pool:
         return self._names[row] if self._names is not None else str(row)
 
     def rows(self, ids: Sequence[str]) -> npt.NDArray[np.int64]:
-        """The rows of some ids; an unknown one is named."""
+        """The row numbers of some ids; an unknown id is refused by name."""
         return np.array([self.row(name) for name in ids], dtype=np.int64)
 
     def take(self, rows: Sequence[int] | npt.NDArray[np.integer]) -> Vectors:
-        """The stored vectors of some rows, as a frontier takes them."""
-        return self._matrix.take(np.asarray(rows, np.int64))
+        """The stored vectors of some rows, in the form that a frontier takes."""
+        taken: Vectors = self._matrix.take(np.asarray(rows, np.int64))
+        return taken
 
     def content(self, row: int) -> dict[str, Any]:
         """What to show a person for one row."""
         return {name: values[row] for name, values in self.contents.items()}
 
-    def encode(self, vectors: Any) -> Vectors:
-        """Bring outside vectors into the pool's space, with the pool's checks."""
-        return self._matrix.encode(vectors)
+    def encode(self, vectors: VectorsLike) -> Vectors:
+        """Encode outside vectors as the pool would store them, with the pool's checks."""
+        encoded: Vectors = self._matrix.encode(vectors)
+        return encoded
 
     def extend(
         self,
-        vectors: Any,
+        vectors: VectorsLike,
         *,
         ids: Sequence[str] | None = None,
         contents: Mapping[str, Sequence[Any]] | None = None,
@@ -173,7 +179,7 @@ class Pool:
             raise InputError(f"added rows need the pool's content columns: {sorted(self.contents) or 'none'}")
         if self._names is not None or ids is not None:
             if ids is None:
-                raise InputError("this pool has ids of its own: give ids for the added rows")
+                raise InputError("this pool has its own ids: give ids for the added rows")
             self._set_names(self.ids, ids, total)
         self._matrix.append(added)
         self._withdrawn = np.concatenate([self._withdrawn, np.zeros(count, bool)])
@@ -182,7 +188,7 @@ class Pool:
         return np.arange(first, total)
 
     def withdraw(self, rows: npt.ArrayLike) -> None:
-        """Erase rows: their vectors become NaN (or no bits), their contents None. Numbers and ids stay."""
+        """Erase rows: their vectors become NaN (or no bits), their contents None. Row numbers and ids stay."""
         chosen = checked_rows(rows, len(self))
         if chosen.size == 0:
             return
@@ -194,7 +200,7 @@ class Pool:
                 values[row] = None
 
     def without(self, rows: npt.ArrayLike) -> Pool:
-        """A copy in which some rows have been erased.
+        """A copy with some rows erased.
 
         Examples
         --------
@@ -211,7 +217,7 @@ class Pool:
         return copy
 
     def part(self, rows: npt.ArrayLike, also: Vectors | None = None) -> Pool:
-        """A pool of some of the rows, and of vectors that :meth:`encode` has made, numbered from 0.
+        """A pool of some of the rows, and optionally of vectors from :meth:`encode`, numbered from 0.
 
         Examples
         --------
@@ -223,40 +229,40 @@ class Pool:
             matrix.append(also)
         return Pool(matrix, metric=self.metric, columns=self.columns)
 
-    def keep_statistic(self, name: str, statistic: Any) -> None:
-        """Store a statistic where the pool is stored; one in memory keeps it in ``statistics`` alone."""
+    def keep_statistic(self, name: str, statistic: Statistic) -> None:
+        """Store a statistic with a pool on disk; a pool in memory keeps it only in ``statistics``."""
 
     def fingerprint(self, rows: int | None = None, *, contents: bool = False) -> dict[str, str]:
-        """Hashes of the first ``rows`` ids and vectors, and of all that a person sees of them, to recognise the pool again.
+        """Hashes of the first ``rows`` ids, vectors and (on request) contents, which identify the pool.
 
         Parameters
         ----------
         rows : int, optional
-            How many rows; all where not given.
+            Number of rows; all by default.
         contents : bool
-            Whether to hash the contents too: the columns, their order, and their values.
+            Whether to hash the contents too: the columns, their order and their values.
         """
         count = len(self) if rows is None else rows
         names = hashlib.blake2b(digest_size=16)
         names.update(f"{self.metric}:{self.dimensions}:{count}\n".encode())
         names.update(self.origin.tobytes())
         for start in range(0, count, _HASHED_IDS):
-            # As one text with zeros between the ids, of which no more than a part is ever there.
+            # One text with NUL between the ids, built in blocks to save memory.
             part = "\0".join(map(self.id, range(start, min(start + _HASHED_IDS, count))))
             names.update(f"\0{part}".encode() if start else part.encode())
-        marks = {"ids": names.hexdigest(), "vectors": self._digest(self._matrix.vectors, count)}
-        return {**marks, "contents": self._contents_digest(count)} if contents else marks
+        hashes = {"ids": names.hexdigest(), "vectors": self._digest(self._matrix.vectors, count)}
+        return {**hashes, "contents": self._contents_digest(count)} if contents else hashes
 
     def digest(self, encoded: Vectors) -> str:
-        """A hash of vectors that :meth:`encode` has made, to recognise them again."""
+        """A hash that identifies vectors from :meth:`encode`."""
         return self._digest(encoded, encoded.shape[0])
 
     def check_dense(self, who: str) -> None:
-        """Refuse a pool that is not dense, on behalf of something that needs plain vectors."""
+        """Refuse a pool that is not dense, on behalf of ``who``."""
         if self.kind != "dense":
             raise InputError(
                 f"{who} needs dense vectors, and this pool is of kind {self.kind!r}: "
-                "reduce it first, with scikit-learn's TruncatedSVD for one"
+                "reduce it first, for example with scikit-learn's TruncatedSVD"
             )
 
     def _contents_digest(self, count: int) -> str:
@@ -266,7 +272,7 @@ class Pool:
         return digest.hexdigest()
 
     def _contents_chunks(self, count: int) -> Iterator[Any]:
-        """The contents of the first rows as bytes; of erased rows, that they are erased."""
+        """The contents of the first rows as bytes; a blank for each erased row."""
         for row in range(count):
             yield BLANK if self._withdrawn[row] else recognised(list(self.content(row).values()), row)
 
@@ -300,7 +306,7 @@ class Pool:
 
 
 def checked_rows(rows: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
-    """Row numbers to withdraw from a pool of so many rows."""
+    """Row numbers to withdraw, checked against a pool of ``count`` rows."""
     chosen = np.asarray(rows)
     if chosen.size == 0:
         return np.zeros(0, np.int64)
@@ -310,7 +316,7 @@ def checked_rows(rows: npt.ArrayLike, count: int) -> npt.NDArray[np.int64]:
 
 
 def index_of(names: Sequence[str]) -> dict[str, int]:
-    """The row of each id; one that is no id, or is there twice, is named."""
+    """The row of each id; an invalid or repeated id is refused by name."""
     index: dict[str, int] = {}
     for row, name in enumerate(names):
         if not isinstance(name, str) or not name or not _is_text(name):
@@ -322,7 +328,7 @@ def index_of(names: Sequence[str]) -> dict[str, int]:
 
 
 def _is_text(name: str) -> bool:
-    """Whether it can be written to a file, and told from its neighbours in a hash (no NUL)."""
+    """Whether an id can be written as UTF-8 and holds no NUL, which separates ids in the hash."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -330,16 +336,16 @@ def _is_text(name: str) -> bool:
     return "\0" not in name
 
 
-def _matrix_of(vectors: Any, metric: str, columns: Sequence[str] | None) -> Matrix:
-    """The kind of matrix that suits the vectors and the metric."""
+def _matrix_of(vectors: VectorsLike | AnyMatrix, metric: str, columns: Sequence[str] | None) -> AnyMatrix:
+    """A matrix of the kind that fits the vectors and the metric."""
     if metric not in METRICS:
         raise InputError(f"unknown metric {metric!r}: choose one of {', '.join(METRICS)}")
     if isinstance(vectors, Matrix):
-        return vectors  # stored already: a part of a larger pool, or one that lies elsewhere
+        return vectors  # encoded already: part of a larger pool, or stored elsewhere
     if metric == "jaccard":
         return BitMatrix(vectors, columns)
     if isinstance(vectors, PackedBits):
-        raise InputError(f"packed bits are compared by metric 'jaccard', not {metric!r}")
+        raise InputError(f"packed bits need the metric 'jaccard', not {metric!r}")
     if sparse.issparse(vectors):
         return SparseMatrix(vectors, metric, columns)
     return DenseMatrix(vectors, metric, columns)

@@ -1,4 +1,4 @@
-"""Pools from files: .npy, .npz, CSV/TSV and Parquet, with every bad value named by its place."""
+"""Pools from files (.npy, .npz, CSV, TSV and Parquet); errors name the place of a bad value."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ NEGATIVE_WORDS = frozenset({"0", "false", "no", "n", "negative", "neg"})
 
 @dataclass(frozen=True, slots=True)
 class LoadedPool:
-    """A pool read from a file, and its labels where the file had them (never part of the pool)."""
+    """A pool read from a file, and the labels if the file has them (they are never part of the pool)."""
 
     pool: Pool
     labels: npt.NDArray[np.str_] | None = None
 
 
 @dataclass(slots=True)
-class _Table:
-    """What a reader hands over: named vector columns (or a sparse matrix) and named columns of text."""
+class _Loaded:
+    """What a reader returns: named vector columns (or a sparse matrix) and named text columns."""
 
     vectors: npt.NDArray[np.generic] | sparse.sparray | sparse.spmatrix | None
     names: list[str] | None
@@ -52,7 +52,7 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Which columns of a file play which part."""
+    """What each column of a file is used for."""
 
     columns: Sequence[str] | None
     id_col: str | None
@@ -64,18 +64,18 @@ class _Wanted:
         return [name for name in (self.id_col, self.label_col) if name is not None]
 
     def named(self) -> list[str]:
-        """Everything that must be there."""
+        """All columns that must exist."""
         return [*(self.columns or ()), *self.special(), *(self.content_cols or ())]
 
     def vectors(self, numeric: Sequence[str]) -> list[str]:
-        """The vector columns, where only some are numbers."""
+        """The vector columns, given the numeric ones."""
         if not self.needs_vectors:
             return []
         skip = {*self.special(), *(self.content_cols or ())}
         return list(self.columns) if self.columns is not None else [name for name in numeric if name not in skip]
 
     def texts(self, available: Sequence[str], vector_columns: Sequence[str]) -> list[str]:
-        """The text columns to keep: id, label, and what a person is shown (all others by default)."""
+        """The text columns to keep: id, label, and those shown to a person (by default all others)."""
         shown = self.content_cols if self.content_cols is not None else available
         keep = [name for name in available if name in {*shown, *self.special()}]
         if self.content_cols is None and len(keep) > 200:
@@ -100,24 +100,24 @@ def load_pool(
     Parameters
     ----------
     path : path
-        The file. ``.npy`` is memory-mapped. In an ``.npz`` the vectors are the array ``X`` (or the one
-        named by ``columns``, or the only one with two dimensions). An ``.npz`` written by
+        The file. ``.npy`` is memory-mapped. In an ``.npz`` the vectors are the array ``X``, or the one
+        named by ``columns``, or the only two-dimensional one. An ``.npz`` written by
         ``scipy.sparse.save_npz`` gives a sparse pool.
     columns : sequence of str, optional
-        The vector columns; by default every column whose first value is a number and that is not the
+        The vector columns; by default every column that starts with a number and is not the
         id or the label. A Parquet column of lists is a vector too.
     id_col, label_col : str, optional
         Columns (arrays of an ``.npz``) with the ids and with known labels.
     content_cols : sequence of str, optional
-        What to show a person; by default every column.
+        Columns to show to a person; by default all.
     vectors : path, optional
-        A ``.npy`` or ``.npz`` file with the vectors, row for row, where ``path`` only has what to show.
+        A ``.npy`` or ``.npz`` file with the vectors, row for row, if ``path`` holds only what to show.
     metric : {"euclidean", "cosine", "jaccard"}
         The pool's metric; jaccard takes zeros and ones, or packed bits.
     header : bool
-        Whether a CSV or TSV file begins with column names; if not they are "1", "2", ….
+        Whether a CSV or TSV file starts with column names; if not, the names are "1", "2", ….
     bits : int, optional
-        The vectors are packed by ``numpy.packbits`` along the rows; a row has so many bits.
+        Bits per row, if the vectors were packed by ``numpy.packbits`` along the rows.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def load_pool(
     if bits is not None and matrix is not None:
         matrix = PackedBits(np.asanyarray(matrix), bits)
     if matrix is None:
-        raise InputError(f"{path}: no numeric columns to use as vectors; name them, or give vectors of your own")
+        raise InputError(f"{path}: no numeric columns to use as vectors; name them, or give a file of vectors")
     ids = table.texts.get(id_col) if id_col is not None else None
     labels = np.array(table.texts[label_col], dtype=np.str_) if label_col is not None else None
     shown = {name: values for name, values in table.texts.items() if name != label_col}
@@ -149,7 +149,7 @@ def load_pool(
 
 
 def read_vectors(path: str | Path) -> VectorsLike:
-    """Read a matrix from a ``.npy`` (memory-mapped) or ``.npz`` file; a sparse one stays sparse."""
+    """Read a matrix from a ``.npy`` (memory-mapped) or ``.npz`` file; a sparse matrix stays sparse."""
     path = Path(path)
     if path.suffix.lower() not in {".npy", ".npz"}:
         raise InputError(f"{path}: vectors come from .npy or .npz files; save them with numpy.save")
@@ -162,7 +162,7 @@ def read_vectors(path: str | Path) -> VectorsLike:
 def as_positive(
     labels: Sequence[object] | npt.NDArray[np.generic], positive: str | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Turn labels into yes or no: equal to ``positive``, or 1/0, true/false, yes/no.
+    """Turn labels into booleans: equal to ``positive``, or by 1/0, true/false, yes/no.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def _whole(word: str) -> str:
     return word[:-2] if word in {"1.0", "0.0"} else word
 
 
-def _read_table(path: Path, wanted: _Wanted, header: bool) -> _Table:
+def _read_table(path: Path, wanted: _Wanted, header: bool) -> _Loaded:
     readers = {".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet, ".pq": _read_parquet}
     suffix = path.suffix.lower()
     if suffix in readers:
@@ -203,13 +203,13 @@ def _read_table(path: Path, wanted: _Wanted, header: bool) -> _Table:
     raise InputError(f"{path}: unknown kind of file {suffix!r}; use .npy, .npz, .csv, .tsv or .parquet")
 
 
-def _read_npy(path: Path, wanted: _Wanted) -> _Table:
+def _read_npy(path: Path, wanted: _Wanted) -> _Loaded:
     if wanted.named():
         raise InputError(f"{path}: a .npy file has no column {wanted.named()[0]!r}; use .npz, CSV or Parquet")
-    return _Table(read_array(path), None, {})
+    return _Loaded(read_array(path), None, {})
 
 
-def _read_npz(path: Path, wanted: _Wanted) -> _Table:
+def _read_npz(path: Path, wanted: _Wanted) -> _Loaded:
     with npz_arrays(path) as arrays:
         shown = ", ".join(arrays)
         for name in wanted.named():
@@ -217,7 +217,7 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Table:
                 raise InputError(f"{path}: no array {name!r} (arrays are: {shown})")
         matrix = sparse_in(path, arrays) if wanted.needs_vectors and not wanted.columns else None
         if matrix is not None:
-            return _Table(matrix, None, {})
+            return _Loaded(matrix, None, {})
         texts = {}
         for name in [*wanted.special(), *(wanted.content_cols or ())]:
             values = arrays[name]
@@ -227,23 +227,23 @@ def _read_npz(path: Path, wanted: _Wanted) -> _Table:
                 )
             texts[name] = [as_text(value) for value in values.tolist()]
         if not wanted.needs_vectors:
-            return _Table(None, None, texts)
+            return _Loaded(None, None, texts)
         chosen = wanted.columns[0] if wanted.columns else vectors_in(path, arrays, wanted.special())
         if chosen is None:
             raise InputError(f"{path}: no array has two dimensions; name the vectors X (arrays are: {shown})")
-        return _Table(arrays[chosen], None, texts)
+        return _Loaded(arrays[chosen], None, texts)
 
 
-def _read_parquet(path: Path, wanted: _Wanted) -> _Table:
+def _read_parquet(path: Path, wanted: _Wanted) -> _Loaded:
     columns = ParquetColumns(path)
     check_columns(path, list(columns), wanted.named())
     chosen = wanted.vectors([name for name in columns if columns.is_number(name) or columns.is_list(name)])
     kept = wanted.texts([name for name in columns if not columns.is_list(name)], chosen)
     matrix, texts = columns.read(chosen, kept)
-    return _Table(matrix, columns.labels(chosen) if chosen else None, texts)
+    return _Loaded(matrix, columns.labels(chosen) if chosen else None, texts)
 
 
-def _read_text(path: Path, wanted: _Wanted, header: bool) -> _Table:
+def _read_text(path: Path, wanted: _Wanted, header: bool) -> _Loaded:
     table = TextTable(path, header=header)
     names = table.names
     check_columns(path, names, wanted.named())
@@ -262,9 +262,9 @@ def _read_text(path: Path, wanted: _Wanted, header: bool) -> _Table:
         for at, column in kept:
             column.append(record[at])
     if not vector_at:
-        return _Table(None, None, texts)
+        return _Loaded(None, None, texts)
     matrix = np.frombuffer(values, dtype=np.float64).reshape(-1, len(vector_at))
-    return _Table(matrix, [names[at] for at in vector_at], texts)
+    return _Loaded(matrix, [names[at] for at in vector_at], texts)
 
 
 def _number(text: str, path: Path, line: int, column: str) -> float:

@@ -1,4 +1,4 @@
-"""The contents of a row as bytes: how they are stored, and how they are recognised again."""
+"""The contents of a row as bytes, for storing and for hashing."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 
 from activecover.errors import InputError
 
-#: What stands for the contents of an erased row; no record begins with it.
+#: Replaces the contents of an erased row; no record begins with it.
 BLANK = b" "
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"{type(value).__name__} is neither")
+    raise TypeError(f"{type(value).__name__} is neither text nor number")
 
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
 
 
 def record_of(values: list[Any], row: int) -> bytes:
-    """The contents of one row as they are stored.
+    """The contents of one row, as stored.
 
     Examples
     --------
@@ -33,14 +33,14 @@ def record_of(values: list[Any], row: int) -> bytes:
     try:
         text = _encoded(values)
     except (TypeError, ValueError, RecursionError) as wrong:
-        raise InputError(f"row {row}: a content cannot be stored ({wrong}); give texts or numbers") from wrong
+        raise InputError(f"row {row}: its contents cannot be stored ({wrong}); give texts or numbers") from wrong
     return text.encode("utf-8", "surrogatepass")
 
 
 def recognised(values: list[Any], row: int) -> bytes:
-    """The contents of one row as they are hashed: as they would be stored, if they can be.
+    """The contents of one row, as hashed: in their stored form, if they can be stored.
 
-    Of a value that cannot be stored (a picture that a library has opened, say) only the type counts.
+    For a value that cannot be stored, such as an image opened by a library, only the type counts.
     """
     try:
         return record_of(values, row)
@@ -50,5 +50,5 @@ def recognised(values: list[Any], row: int) -> bytes:
 
 
 def heading_of(columns: list[str]) -> bytes:
-    """The names and the order of the columns, as they are hashed before the rows."""
+    """The names and order of the columns, hashed before the rows."""
     return json.dumps(columns).encode()

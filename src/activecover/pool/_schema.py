@@ -1,4 +1,4 @@
-"""What ``pool.json`` may say: types, the files of its own folder, and the size that each of them must have."""
+"""The schema of ``pool.json``: types, files inside the folder, and the size that each file must have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from activecover.pool._pool import METRICS
 _REQUIRED = {"kind", "metric", "dimensions", "rows", "named", "columns", "contents", "about"}
 _OPTIONAL = {"index", "format", "files", "statistics", "marked"}
 _KINDS = ("dense", "sparse", "bits")
-#: Rows and dimensions beyond this have no memory to lie in, and their products would overflow.
+#: More rows or dimensions fit no memory, and their products would overflow.
 _MOST = 2**40
 _HASH = re.compile(r"[0-9a-f]{32}")
 _STATISTIC = re.compile(r"[\w -]+")
@@ -20,7 +20,7 @@ _INSIDE = re.compile(r"(?:embedding|statistics)/[^/\\\0-\x1f]+")
 
 
 def check_stored(written: Any) -> None:
-    """Refuse, by a ValueError, what no pool of ours says of itself; whatever reads a pool may rely on it."""
+    """Raise a ValueError unless the record fits the schema; code that reads pools relies on it."""
     _need(isinstance(written, dict) and set(written) >= _REQUIRED, "fields are missing")
     _need(set(written) <= _REQUIRED | _OPTIONAL, "unknown fields")
     _need(written["kind"] in _KINDS and written["metric"] in METRICS, "unknown kind or metric")
@@ -40,7 +40,10 @@ def check_stored(written: Any) -> None:
     fixed = _fixed_sizes(written, files)
     others = set(files) - set(fixed) - set(derived)
     _need(len(set(derived)) == len(derived) and set(derived) <= set(files), "statistics")
-    _need(all(name.startswith("embedding/") and _is_inside(name) for name in others), "a file that is none of a pool's")
+    _need(
+        all(name.startswith("embedding/") and _is_inside(name) for name in others),
+        "a file that does not belong to a pool",
+    )
     for name, size in fixed.items():
         _need(name in files and files[name]["size"] == size, f"the size of {name}")
     for kept in statistics.values():
@@ -49,7 +52,7 @@ def check_stored(written: Any) -> None:
 
 
 def _fixed_sizes(written: Mapping[str, Any], files: Mapping[str, Any]) -> dict[str, int]:
-    """The files that a pool of its kind has, and their sizes; those that are free are as they say."""
+    """The files of a pool of this kind with their sizes; a size that may vary is taken from the record."""
     rows, dimensions = written["rows"], written["dimensions"]
     said = {name: part["size"] for name, part in files.items()}
     sizes = {"withdrawn.npy": rows, "origin.npy": 0 if written["kind"] == "bits" else 4 * dimensions}
@@ -90,11 +93,11 @@ def _is_inside(name: str) -> bool:
     return _INSIDE.fullmatch(name) is not None and not name.endswith(("/.", "/.."))
 
 
-def _texts(values: Any) -> bool:
+def _texts(values: object) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def _count(value: Any, most: int = _MOST) -> bool:
+def _count(value: object, most: int = _MOST) -> bool:
     return type(value) is int and 0 <= value <= most
 
 

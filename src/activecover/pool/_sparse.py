@@ -1,4 +1,4 @@
-"""Sparse vectors, as text has them: float32 in compressed rows, checked and normalised once."""
+"""Sparse vectors, such as those of text: float32 in compressed rows, checked and normalised once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError
-from activecover.pool._matrix import LARGEST_VALUE, Matrix, as_matrix, blocks, check_table, refuse_value
+from activecover.pool._matrix import LARGEST_VALUE, Matrix, VectorsLike, as_matrix, blocks, check_table, refuse_value
 
-#: A frontier lays positives out by column: a table of more columns than this would not fit.
+#: A frontier stores positives by column: a table with more columns than this would not fit in memory.
 _MOST_COLUMNS = 2**27
 #: Rows per block of a fingerprint: part of its definition.
 _HASHED_ROWS = 4096
 
 
-class SparseMatrix(Matrix):
-    """A CSR array of float32: columns ascending in each row, none twice, no zeros.
+class SparseMatrix(Matrix[sparse.csr_array]):
+    """A float32 CSR array with ascending, unique columns in each row and no stored zeros.
 
-    Nothing is centred (the origin is zero): a sparse matrix has to stay sparse.
+    Never centred (the origin is zero), as a sparse matrix has to stay sparse.
     """
 
     kind = "sparse"
@@ -34,7 +34,7 @@ class SparseMatrix(Matrix):
 
     @classmethod
     def restored(cls, rows: sparse.csr_array, metric: str, columns: Sequence[str] | None) -> Self:
-        """Take up stored rows as they are."""
+        """Use stored rows as they are."""
         matrix = object.__new__(cls)
         matrix._metric, matrix._columns = metric, columns
         matrix.dimensions = int(rows.shape[1])
@@ -52,13 +52,13 @@ class SparseMatrix(Matrix):
     def take(self, rows: npt.NDArray[np.int64]) -> sparse.csr_array:
         return self._rows[rows]
 
-    def encode(self, given: Any) -> sparse.csr_array:
+    def encode(self, given: VectorsLike) -> sparse.csr_array:
         csr = as_csr(given, self._columns)
         self._check_width(csr.shape[1])
         if self._metric == "cosine":
             _normalise(csr)
         csr.data = csr.data.astype(np.float32)
-        # What float32 rounds to zero is none of the values that are stored.
+        # Values that float32 rounds to zero are not stored.
         csr.eliminate_zeros()
         return _narrow(csr)
 
@@ -83,14 +83,14 @@ class SparseMatrix(Matrix):
         twin._keep(self._rows.copy())
         return twin
 
-    def part(self, rows: npt.NDArray[np.int64]) -> Matrix:
+    def part(self, rows: npt.NDArray[np.int64]) -> Self:
         return self.restored(self.take(rows), self._metric, self._columns)
 
     def chunks(self, vectors: sparse.csr_array, count: int) -> Iterator[bytes]:
         for start in range(0, count, _HASHED_ROWS):
             ends = vectors.indptr[start : min(start + _HASHED_ROWS, count) + 1]
             inside = slice(ends[0], ends[-1])
-            # SciPy chooses the width of its indices by how many there are; a fingerprint must not.
+            # SciPy chooses the index width by the number of entries; a fingerprint must not depend on it.
             yield np.diff(ends).astype("<i8").tobytes()
             yield vectors.indices[inside].astype("<i8").tobytes()
             yield vectors.data[inside].astype("<f4").tobytes()
@@ -104,16 +104,16 @@ class SparseMatrix(Matrix):
 
 
 def _narrow(csr: sparse.csr_array) -> sparse.csr_array:
-    """With indices of 32 bits where that is enough: half the way through memory in every scan."""
+    """Use 32-bit indices if they suffice: every scan then reads half as much memory."""
     width = np.int32 if csr.nnz < 2**31 else np.int64
     parts = (csr.data, csr.indices.astype(width, copy=False), csr.indptr.astype(width, copy=False))
     return sparse.csr_array(parts, shape=csr.shape)
 
 
 def as_csr(given: Any, columns: Sequence[str] | None = None) -> sparse.csr_array:
-    """A CSR array of our own with checked values: columns ascending, duplicates summed, zeros dropped.
+    """A CSR copy with checked values: columns ascending, duplicates summed, zeros dropped.
 
-    Its values are float32 where they were given so with no column twice, else float64.
+    Its values are float32 if the input is float32 and repeats no column, otherwise float64.
     """
     if not sparse.issparse(given):
         with np.errstate(over="ignore"):
@@ -122,7 +122,7 @@ def as_csr(given: Any, columns: Sequence[str] | None = None) -> sparse.csr_array
     if given.shape[1] > _MOST_COLUMNS:
         raise InputError(f"{given.shape[1]:,} vector columns are more than {_MOST_COLUMNS:,}: hash them to fewer")
     try:
-        # Indices that point nowhere would be followed: by SciPy, and by the compiled kernels.
+        # SciPy and the compiled kernels would follow indices that point outside.
         if hasattr(given, "check_format"):
             given.check_format(full_check=True)
         csr = _in_rows(given)
@@ -135,7 +135,7 @@ def as_csr(given: Any, columns: Sequence[str] | None = None) -> sparse.csr_array
 
 def _in_rows(given: Any) -> sparse.csr_array:
     if given.format == "csr":
-        # Anew, so that nothing is believed that the matrix says of itself (sorted, no column twice).
+        # Rebuilt, so that the matrix's own flags (sorted, no duplicates) are not trusted.
         given = sparse.csr_array((given.data, given.indices, given.indptr), shape=given.shape)
         if given.dtype == np.float32 and given.has_canonical_format:
             return sparse.csr_array(given, copy=True)
@@ -154,7 +154,7 @@ def _check_values(csr: sparse.csr_array, columns: Sequence[str] | None) -> None:
 
 
 def row_of(csr: sparse.csr_array, place: int) -> int:
-    """The row in which a stored value lies."""
+    """The row of a stored value."""
     return int(np.searchsorted(csr.indptr, place, side="right")) - 1
 
 

@@ -1,4 +1,4 @@
-"""A pool that lies in a folder: vectors mapped, contents read when they are asked for."""
+"""A pool in a folder: vectors are mapped, contents are read on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError, StoreError
 from activecover.pool._column import Column
-from activecover.pool._matrix import Matrix, Vectors
+from activecover.pool._matrix import AnyMatrix, Vectors, VectorsLike
 from activecover.pool._pool import Pool, checked_rows
 from activecover.pool._records import BLANK
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _READ_AT_ONCE = 1 << 22
 
 
-class Records:
-    """The contents of all rows in one file, a JSON list for each, read one at a time."""
+class StoredContents:
+    """The contents of all rows in one file, a JSON list per row, read one at a time."""
 
     def __init__(
         self, path: Path, names: Sequence[str], data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ class Records:
         return len(self._ends) - 1
 
     def chunks(self, erased: npt.NDArray[np.int64], count: int) -> Iterator[Any]:
-        """The bytes of the first rows, with a blank for each that is erased."""
+        """The bytes of the first rows, with a blank for each erased one."""
         start = 0
         for row in erased.tolist():
             yield from self._between(start, row)
@@ -48,12 +48,12 @@ class Records:
     def _between(self, first: int, last: int) -> Iterator[Any]:
         begin, end = int(self._ends[first]), int(self._ends[last])
         if not 0 <= begin <= end <= len(self._data):
-            raise StoreError(f"{self.path}: where its rows begin and end is damaged; restore the pool from a copy")
+            raise StoreError(f"{self.path}: its row offsets are damaged; restore the pool from a copy")
         for place in range(begin, end, _READ_AT_ONCE):
             yield self._data[place : min(end, place + _READ_AT_ONCE)]
 
     def read(self, row: int) -> list[Any]:
-        """The values of one row, one per column; None for each where it was erased."""
+        """The values of one row, one per column; all None if the row was erased."""
         record = self._data[self._ends[row] : self._ends[row + 1]].tobytes()
         if record.startswith(BLANK):
             return [None] * len(self.names)
@@ -68,14 +68,14 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """What was derived from the first rows of a pool: arrays with a line for each row, and facts that JSON can hold."""
+    """What was derived from the first rows of a pool: arrays with one line per row, and plain facts."""
 
     arrays: dict[str, npt.NDArray[Any]]
     facts: dict[str, Any]
 
     @property
     def rows(self) -> int:
-        """How many rows it was derived from."""
+        """Number of rows it was derived from."""
         return len(next(iter(self.arrays.values())))
 
 
@@ -83,29 +83,29 @@ class Statistic:
 class Mapped:
     """What a folder holds at one moment."""
 
-    matrix: Matrix
+    matrix: AnyMatrix
     metric: str
     columns: list[str] | None
     names: list[str] | None
     withdrawn: npt.NDArray[np.bool_]
-    records: Records | None
+    records: StoredContents | None
     statistics: dict[str, Statistic]
 
 
 class StoredPool(Pool):
-    """A pool as a folder holds it.
+    """A pool stored in a folder.
 
-    Loaded for writing, ``extend`` and ``withdraw`` change the folder; else they change this object alone.
-    Rows that the folder erases are gone here too, however it was loaded.
+    If loaded for writing, ``extend`` and ``withdraw`` change the folder; otherwise they change only this object.
+    Rows erased from the folder are erased here too, however it was loaded.
     """
 
     def __init__(self, folder: PoolFolder, mapped: Mapped, *, writable: bool) -> None:
         super().__init__(mapped.matrix, metric=mapped.metric, columns=mapped.columns)
         self.folder, self.writable = folder, writable
         self.kept_statistics = mapped.statistics
-        #: Says where the pool lies by now, where it may move.
+        #: Returns the current folder of a pool that may move.
         self.whereabouts: Callable[[], Path] | None = None
-        # Rows were added or erased here and not in the folder.
+        # Whether rows were added or erased here but not in the folder.
         self._differs = False
         self._withdrawn = mapped.withdrawn
         self._take_up(mapped)
@@ -120,12 +120,12 @@ class StoredPool(Pool):
 
     def extend(
         self,
-        vectors: Any,
+        vectors: VectorsLike,
         *,
         ids: Sequence[str] | None = None,
         contents: Mapping[str, Sequence[Any]] | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Add rows at the end and return their numbers; loaded for writing, they are on the disk then."""
+        """Add rows at the end and return their numbers; if loaded for writing, on disk as well."""
         if self.writable:
             return self.folder.append(vectors, ids=ids, contents=contents)
         rows = super().extend(vectors, ids=ids, contents=contents)
@@ -133,7 +133,7 @@ class StoredPool(Pool):
         return rows
 
     def withdraw(self, rows: npt.ArrayLike) -> None:
-        """Erase rows; loaded for writing, from the disk as well."""
+        """Erase rows; if loaded for writing, on disk as well."""
         if self.writable:
             self.folder.erase(rows)
             return
@@ -141,20 +141,20 @@ class StoredPool(Pool):
         super().withdraw(rows)
 
     def keep_statistic(self, name: str, statistic: Statistic) -> None:
-        """Store a statistic with the pool, as rows that are erased later will be missing from it."""
+        """Store a statistic with the pool; it cannot be recomputed once rows have been erased."""
         if not self._differs and os.access(self.folder.folder, os.W_OK):
             self.folder.keep_statistic(name, statistic)
             self.kept_statistics = self.folder.mapped().statistics
 
     def refresh(self) -> bool:
-        """See what others have added to the folder and erased from it; gives whether there was anything."""
+        """Pick up changes that others made to the folder; return whether there were any."""
         if self._differs:
-            raise InputError("this pool was changed in memory alone; load the folder again to see its changes")
+            raise InputError("this pool was changed in memory only; load the folder again to see its changes")
         self.folder = self._folder_now()
         return self._take_up(self.folder.mapped())
 
     def follow(self) -> None:
-        """Go to where the pool has been moved, if it has."""
+        """Switch to the new folder if the pool has been moved."""
         if not self._differs and self._folder_now() is not self.folder:
             self.refresh()
 
@@ -163,7 +163,7 @@ class StoredPool(Pool):
         return self.folder if place == self.folder.folder else self.folder.at(place, self)
 
     def erased(self, rows: npt.NDArray[np.int64]) -> None:
-        """Note that the folder has erased rows; their vectors and contents have gone with it."""
+        """Record that rows were erased from the folder, with their vectors and contents."""
         inside = rows[rows < self._stored_rows]
         if self._differs:
             super().withdraw(inside)
@@ -177,7 +177,7 @@ class StoredPool(Pool):
         return self._records.chunks(np.flatnonzero(self._withdrawn[:count]), count)
 
     def without(self, rows: npt.ArrayLike) -> Pool:
-        """A copy, in memory, in which some rows have been erased."""
+        """A copy in memory with some rows erased."""
         copy = super().without(rows)
         for name in ("folder", "writable", "whereabouts", "kept_statistics", "_differs", "_records", "_stored_rows"):
             del copy.__dict__[name]
@@ -198,8 +198,8 @@ class StoredPool(Pool):
         return erased or grown > 0
 
 
-def rows_encoded(matrix: Matrix, given: Vectors) -> Vectors:
-    """Vectors that a pool like this has encoded before, checked for their form."""
+def rows_encoded(matrix: AnyMatrix, given: Vectors) -> Vectors:
+    """Vectors that were encoded by a pool of this kind, checked for type and width."""
     width = given.shape[1] if getattr(given, "ndim", 0) == 2 else None
     wanted = np.uint64 if matrix.kind == "bits" else np.float32
     if (
@@ -207,5 +207,5 @@ def rows_encoded(matrix: Matrix, given: Vectors) -> Vectors:
         or given.dtype != wanted
         or (matrix.kind == "sparse") != hasattr(given, "indptr")
     ):
-        raise InputError(f"these are no encoded rows of a pool of kind {matrix.kind!r}: use its encode")
+        raise InputError(f"these rows were not encoded by a pool of kind {matrix.kind!r}: use its encode")
     return given

@@ -1,4 +1,4 @@
-"""Files from strangers, checked before anything is made of them: JSON, arrays and zip files within limits."""
+"""Untrusted JSON, arrays and zip files, checked against limits before they are used."""
 
 from activecover.strict._arrays import check_npy, check_npz
 from activecover.strict._json import JsonLimits, read_json

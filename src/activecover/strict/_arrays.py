@@ -1,4 +1,4 @@
-"""NumPy's files, checked by their headers: what they declare is what they hold, and none of it is Python."""
+"""NumPy files, checked by their headers: they hold what they declare, and no Python objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from activecover.errors import InputError
 from activecover.strict._zip import ZipLimits, checked_zip, copy_member
 
 _MAGIC = b"\x93NUMPY"
-#: Of the text that says what an array is; NumPy writes 118 bytes.
+#: Most bytes of the header text; NumPy writes 118.
 _LONGEST_HEADER = 4096
 _HEADER = re.compile(
     r"\{'descr': '([<>|=]?[?a-zA-Z]\d{0,9})', 'fortran_order': (?:True|False), "
@@ -23,7 +23,7 @@ _HEADER = re.compile(
 
 
 def check_npy(file: IO[bytes], size: int) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
-    """Type and shape of an array, from the start of a file of ``size`` bytes that holds it and nothing else.
+    """Type and shape of an array, from the start of a file of ``size`` bytes that holds nothing else.
 
     Examples
     --------
@@ -34,38 +34,38 @@ def check_npy(file: IO[bytes], size: int) -> tuple[np.dtype[np.generic], tuple[i
     """
     start = file.read(12)
     if start[:6] != _MAGIC or len(start) < 12 or start[6] not in (1, 2, 3):
-        raise InputError("not an array of NumPy's")
+        raise InputError("not a NumPy array")
     width = 2 if start[6] == 1 else 4
     length, begun = int.from_bytes(start[8 : 8 + width], "little"), start[8 + width :]
     if length > _LONGEST_HEADER:
-        raise InputError("an array with a header that is too long")
+        raise InputError("an array whose header is too long")
     header = begun + file.read(length - len(begun))
     told = _HEADER.fullmatch(header.decode("latin-1"))
     if told is None:
-        raise InputError("an array with a header that NumPy does not write")
+        raise InputError("an array with a header that NumPy would not write")
     try:
         dtype = np.dtype(told[1])
     except TypeError:
         raise InputError(f"an array of unknown type {told[1]!r}") from None
     if dtype.hasobject or dtype.kind not in "biufUS" or dtype.itemsize == 0:
-        raise InputError(f"an array of type {told[1]!r}, which is neither numbers nor texts")
+        raise InputError(f"an array of type {told[1]!r}, which holds neither numbers nor texts")
     shape = tuple(int(part) for part in told[2].replace(" ", "").split(",") if part)
     if math.prod(shape) * dtype.itemsize != size - 8 - width - length:
-        raise InputError(f"an array that declares the shape {shape} and has {size:,} bytes")
+        raise InputError(f"an array of declared shape {shape}, but {size:,} bytes")
     return dtype, shape
 
 
 def check_npz(path: Path, limits: ZipLimits | None = None, names: Collection[str] | None = None) -> None:
-    """Refuse a file of arrays that is anything else, or that unpacks to more than was agreed on.
+    """Refuse anything but a sound ``.npz`` file within limits.
 
     Parameters
     ----------
     path : path
         The file.
     limits : ZipLimits, optional
-        What it may unpack to.
+        Most bytes it may unpack to.
     names : collection of str, optional
-        The names that its arrays may have; any by default.
+        Permitted array names; any by default.
     """
     with checked_zip(path, limits or ZipLimits(flat=True)) as packed:
         for member in packed.infolist():
@@ -74,6 +74,6 @@ def check_npz(path: Path, limits: ZipLimits | None = None, names: Collection[str
                 raise InputError(f"an unexpected member {member.filename!r}")
             with packed.open(member) as file:
                 check_npy(file, member.file_size)
-            # To its end: so its length and its checksum are those that were declared.
+            # Read to the end, which verifies its declared length and checksum.
             for _ in copy_member(packed, member):
                 pass

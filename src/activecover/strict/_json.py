@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote: no more memory, depth or ambiguity than was agreed on."""
+"""Untrusted JSON, with limits on memory and depth, and no ambiguity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from activecover.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
-    """The most that a text may hold."""
+    """Limits on a JSON text."""
 
     size: int = 1 << 20
     values: int = 100_000
@@ -21,7 +21,7 @@ class JsonLimits:
 
 
 def read_json(data: bytes, limits: JsonLimits | None = None) -> Any:
-    """The value of a JSON text within limits; anything else is an InputError of one line.
+    """The value of a JSON text within limits; anything else raises an InputError of one line.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def read_json(data: bytes, limits: JsonLimits | None = None) -> Any:
     limits = limits or JsonLimits()
     if len(data) > limits.size:
         raise InputError(f"JSON of {len(data):,} bytes, {limits.size:,} at most")
-    # Each value but the first follows one of these: an upper bound, found without parsing anything.
+    # Every value but the first follows one of these characters: an upper bound without parsing.
     if sum(map(data.count, (b",", b"[", b"{", b":"))) > limits.values:
         raise InputError(f"JSON of more than {limits.values:,} values")
     try:
@@ -63,7 +63,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise InputError(f"JSON with {constant}, which is no number")
+    raise InputError(f"JSON with {constant}, which is not a number")
 
 
 def _finite(text: str) -> float:
@@ -73,8 +73,8 @@ def _finite(text: str) -> float:
     return value
 
 
-def _is_deeper(value: Any, depth: int) -> bool:
-    level = [value]
+def _is_deeper(value: object, depth: int) -> bool:
+    level: list[object] = [value]
     for _ in range(depth + 1):
         level = [
             inner

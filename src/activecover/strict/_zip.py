@@ -1,4 +1,4 @@
-"""Zip files that somebody else made: their whole structure is checked before anything is unpacked."""
+"""Untrusted zip files: the whole structure is checked before anything is unpacked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from activecover.errors import InputError
 
 _END, _END64, _LOCATOR, _LOCAL = b"PK\5\6", b"PK\6\6", b"PK\6\7", b"PK\3\4"
 _END_SIZE, _END64_SIZE, _LOCATOR_SIZE, _LOCAL_SIZE = 22, 56, 20, 30
-#: Behind a member whose sizes were not known when it was begun: signature, checksum and two sizes.
+#: Follows a member whose sizes were unknown when it was started: signature, checksum and two sizes.
 _DESCRIPTORS = (0, 12, 16, 20, 24)
 _ENCRYPTED = 0x1 | 0x20 | 0x40 | 0x2000
 _SIZES_BEHIND = 0x8
@@ -30,25 +30,25 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ZipLimits:
-    """The most that a zip file may hold."""
+    """Limits on a zip file."""
 
     members: int = 10_000
-    #: Bytes that any file may unpack to; a larger one, ``ratio`` times its own size.
+    #: Bytes that any file may unpack to; a larger file may unpack to ``ratio`` times its size.
     size: int = 1 << 30
     ratio: int = 100
     depth: int = 3
     flat: bool = False
 
     def room(self, packed: int) -> int:
-        """The bytes that a file of so many bytes may unpack to."""
+        """Most bytes that a file of the given size may unpack to."""
         return max(self.size, self.ratio * packed)
 
 
 @contextmanager
 def checked_zip(path: Path, limits: ZipLimits) -> Iterator[zipfile.ZipFile]:
-    """Open a zip file in which every member lies in its own bytes, under a plain name, within limits.
+    """Open a zip file whose members have plain names, do not overlap, and stay within limits.
 
-    What is wrong with it, now or while its members are read, is an InputError of one line.
+    Any problem, now or while members are read, raises an InputError of one line.
     """
     try:
         with path.open("rb") as raw:
@@ -67,7 +67,7 @@ def checked_zip(path: Path, limits: ZipLimits) -> Iterator[zipfile.ZipFile]:
 
 
 def copy_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    """The bytes of a member, a block at a time: never more of them than it declares, and never fewer."""
+    """The bytes of a member, a block at a time: exactly as many as it declares."""
     left = member.file_size
     with packed.open(member) as file:
         while block := file.read(_BLOCK):
@@ -76,11 +76,11 @@ def copy_member(packed: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[by
                 break
             yield block
     if left:
-        raise InputError(f"{member.filename}: unpacks to another size than it declares")
+        raise InputError(f"{member.filename}: does not unpack to the size it declares")
 
 
 def _check_end(raw: IO[bytes], size: int, limits: ZipLimits) -> int:
-    """Where the directory begins; its size is checked before all of it is read."""
+    """Start of the directory, whose size is checked before it is read."""
     end = _read(raw, size - _END_SIZE, _END_SIZE)
     if end[:4] != _END:
         raise InputError("not a whole zip file (its end is missing)")
@@ -95,17 +95,17 @@ def _check_end(raw: IO[bytes], size: int, limits: ZipLimits) -> int:
         disk, other, here, count, length, start = struct.unpack("<2L4Q", record[16:])
         multiple = (disk, other) != (0, 0)
     elif _read(raw, max(0, before - _LOCATOR_SIZE), 4) == _LOCATOR:
-        # The library would go by it, and so by another directory than the one that is checked here.
+        # The library would use it, and so a directory other than the one checked here.
         raise InputError("not a plain zip file: it has two directories")
     if multiple or here != count or start + length != before:
-        raise InputError("not a plain zip file: it is in several parts, or has something before or behind it")
+        raise InputError("not a plain zip file: it is split into parts, or has data before or after it")
     if count > limits.members or length > limits.members * 200:
         raise InputError(f"a zip file with {count:,} members, {limits.members:,} at most")
     return int(start)
 
 
 def _check_members(packed: zipfile.ZipFile, room: int, limits: ZipLimits) -> None:
-    """Names, kinds and declared sizes of all members."""
+    """Check the names, types and declared sizes of all members."""
     seen: set[str] = set()
     total = 0
     for member in packed.infolist():
@@ -116,21 +116,21 @@ def _check_members(packed: zipfile.ZipFile, room: int, limits: ZipLimits) -> Non
         seen.add(folded)
         mode = member.external_attr >> 16
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG) or member.external_attr & 0x10:
-            raise InputError(f"{member.filename}: neither a plain file nor one of ours (a link, folder or device)")
+            raise InputError(f"{member.filename}: not a plain file (a link, folder or device)")
         if member.flag_bits & _ENCRYPTED:
             raise InputError(f"{member.filename}: encrypted")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InputError(f"{member.filename}: packed by a method that is not read here")
+            raise InputError(f"{member.filename}: compressed by an unsupported method")
         if member.compress_type == zipfile.ZIP_STORED and member.file_size != member.compress_size:
             raise InputError(f"{member.filename}: declares two sizes")
         _check_extra(member)
         total += member.file_size
     if total > room:
-        raise InputError(f"it unpacks to {total:,} bytes, {room:,} at most for a file of its size")
+        raise InputError(f"it unpacks to {total:,} bytes; at most {room:,} are allowed for a file of its size")
 
 
 def _check_name(member: zipfile.ZipInfo, limits: ZipLimits) -> None:
-    """Only names that mean the same file below a folder on every system."""
+    """Allow only names that mean the same file inside a folder on every system."""
     name = member.filename
     parts = name.split("/")
     if (
@@ -141,11 +141,11 @@ def _check_name(member: zipfile.ZipInfo, limits: ZipLimits) -> None:
         or len(parts) > (1 if limits.flat else limits.depth)
         or any(not _PART.fullmatch(part) or part[-1] in ". " or part[0] == " " for part in parts)
     ):
-        raise InputError(f"a member with the name {name[:80]!r}, which is no plain file name")
+        raise InputError(f"a member named {name[:80]!r}, which is not a plain file name")
 
 
 def _check_extra(member: zipfile.ZipInfo) -> None:
-    """Nothing beside a member but the sizes of a large one: other notes could give it another name."""
+    """Allow no extra field but the sizes of a large member: others could rename it."""
     extra = member.extra
     while len(extra) >= 4:
         kind, length = struct.unpack("<2H", extra[:4])
@@ -153,23 +153,23 @@ def _check_extra(member: zipfile.ZipInfo) -> None:
             break
         extra = extra[4 + length :]
     if extra:
-        raise InputError(f"{member.filename}: with notes that are not read here")
+        raise InputError(f"{member.filename}: with an unsupported extra field")
 
 
 def _check_places(raw: IO[bytes], packed: zipfile.ZipFile, directory: int) -> None:
-    """Members lie one behind the other, none in another one's bytes, and nothing between them."""
+    """Check that members follow each other without overlaps or gaps."""
     place = 0
     for member in sorted(packed.infolist(), key=lambda member: member.header_offset):
         gap = member.header_offset - place
         if gap not in (_DESCRIPTORS if place else (0,)):
-            raise InputError(f"{member.filename}: overlaps another member, or something lies before it")
+            raise InputError(f"{member.filename}: overlaps another member, or has data before it")
         local = _read(raw, member.header_offset, _LOCAL_SIZE)
         signature, flags, method, *_, name, extra = struct.unpack("<4sxx2H4x3L2H", local)
         if signature != _LOCAL or method != member.compress_type or (flags ^ member.flag_bits) & ~_SIZES_BEHIND:
-            raise InputError(f"{member.filename}: begins otherwise than the directory says")
+            raise InputError(f"{member.filename}: does not begin as the directory says")
         place = member.header_offset + _LOCAL_SIZE + name + extra + member.compress_size
     if directory - place not in (_DESCRIPTORS if place else (0,)):
-        raise InputError("not a plain zip file: members overlap its directory, or something lies between them")
+        raise InputError("not a plain zip file: members overlap its directory, or have data in between")
 
 
 def _read(raw: IO[bytes], place: int, length: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Tables and arrays from files, and records to files: one reader for each kind, and what is wrong in one line."""
+"""Tables and arrays from files, and records to files: one reader per kind, and one-line errors."""
 
 from activecover.tables._arrays import NpyHeader, npy_header, npz_arrays, read_array, sparse_in, vectors_in
 from activecover.tables._parquet import ParquetColumns

@@ -1,4 +1,4 @@
-"""NumPy's files, and SciPy's sparse matrices in them; nothing is unpickled."""
+"""NumPy files, including SciPy's sparse matrices; nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from activecover.errors import InputError
 from activecover.tables._reading import readable
 
 _MAGIC = b"\x93NUMPY"
-#: What ``scipy.sparse.save_npz`` writes for every format of matrix.
+#: Members that ``scipy.sparse.save_npz`` writes for every matrix format.
 _SPARSE = {"format", "shape", "data"}
 
 
@@ -24,7 +24,7 @@ def read_array(path: str | Path) -> npt.NDArray[Any]:
     """Read an array of any shape from a ``.npy`` file (memory-mapped)."""
     path = Path(path)
     with readable(path):
-        # NumPy tells the kinds of files apart by their first bytes, and takes all others for a pickle.
+        # NumPy recognises its formats by their first bytes and treats anything else as a pickle.
         _check_start(path, _MAGIC, "a .npy file; write it with numpy.save")
         try:
             return np.lib.format.open_memmap(path, mode="r")
@@ -36,7 +36,7 @@ def read_array(path: str | Path) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
-    """What a ``.npy`` file says of its array, and where the values begin."""
+    """Type and shape of the array in a ``.npy`` file, and where its values begin."""
 
     shape: tuple[int, ...]
     by_columns: bool
@@ -45,7 +45,7 @@ class NpyHeader:
 
 
 def npy_header(file: IO[bytes], where: str | Path) -> NpyHeader:
-    """Read the beginning of a ``.npy`` file."""
+    """Read the header of a ``.npy`` file."""
     if file.read(len(_MAGIC)) != _MAGIC:
         raise InputError(f"{where}: not a .npy file; write it with numpy.save")
     file.seek(0)
@@ -59,7 +59,7 @@ def npy_header(file: IO[bytes], where: str | Path) -> NpyHeader:
 
 @contextmanager
 def npz_arrays(path: Path) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
-    """The arrays of an ``.npz`` file by name, each of them read when it is looked up."""
+    """The arrays of an ``.npz`` file by name, each read on demand."""
     with readable(path):
         _check_start(path, b"PK", "an .npz file; write it with numpy.savez")
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -67,12 +67,12 @@ def npz_arrays(path: Path) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
 
 
 def sparse_in(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> sparse.csr_array | None:
-    """The matrix, in whatever format, of an ``.npz`` file that SciPy wrote; None where it is none."""
+    """The sparse matrix, in any format, of an ``.npz`` file written by SciPy; None if it is not one."""
     return cast("sparse.csr_array", sparse.load_npz(path)) if {*arrays} >= _SPARSE else None
 
 
 def vectors_in(where: str | Path, arrays: Mapping[str, npt.NDArray[Any]], others: Collection[str] = ()) -> str | None:
-    """The name of the array with the vectors: X, or the only one with two dimensions."""
+    """The name of the array with the vectors: X, or the only two-dimensional one."""
     if "X" in arrays and "X" not in others:
         return "X"
     tables = [name for name in arrays if name not in others and np.ndim(arrays[name]) == 2]

@@ -1,11 +1,11 @@
-"""Columns of a Parquet file, read when they are asked for: a pool may be larger than what else fits in memory."""
+"""Columns of a Parquet file, read on demand, as a pool may be larger than memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,23 +15,26 @@ from activecover.extras import require
 from activecover.tables._reading import check_columns
 from activecover.tables._values import as_text
 
+if TYPE_CHECKING:
+    import pyarrow
+
 _BATCH_ROWS = 1 << 14
 
 
 class ParquetColumns(Mapping[str, Any]):
     """The columns of a Parquet file by name.
 
-    Numbers come as arrays (NaN where one is missing), lists of numbers as arrays with two dimensions,
+    Numbers are returned as arrays (NaN for missing ones), lists of numbers as two-dimensional arrays, and
     everything else as lists.
 
     Parameters
     ----------
     path : str or Path
-        The file, for messages at least.
+        The file; only used in messages if ``opened`` is given.
     opened : callable, optional
-        Gives the open ``ParquetFile``, which is closed after use, where the file is not on this machine.
+        Returns the open ``ParquetFile`` as a context manager, if the file is not on this machine.
     extra : str
-        The extra that brings pyarrow.
+        The extra that installs pyarrow.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class ParquetColumns(Mapping[str, Any]):
         self.path = path
         self._types = require("pyarrow", extra=extra, purpose="Parquet files").types
         parquet = require("pyarrow.parquet", extra=extra, purpose="Parquet files")
-        # Not read ahead: a file of vectors would be in memory twice.
+        # No read-ahead: a file of vectors would be in memory twice.
         self._opened = opened or (lambda: parquet.ParquetFile(path, pre_buffer=False))
         with self._opened() as file:
             self._schema = file.schema_arrow
@@ -63,7 +66,7 @@ class ParquetColumns(Mapping[str, Any]):
         return len(self._schema.names)
 
     def __contains__(self, name: object) -> bool:
-        # A mapping would look by reading the column.
+        # A mapping's default would read the column.
         return name in self._widths
 
     def __getitem__(self, name: str) -> npt.NDArray[Any] | list[Any]:
@@ -75,7 +78,7 @@ class ParquetColumns(Mapping[str, Any]):
         return [value for _, batch in self._batches([name]) for value in batch.column(name).to_pylist()]
 
     def width(self, name: str) -> int:
-        """How many numbers a list of a column has; 0 where a column holds no lists of numbers."""
+        """Numbers per row of a column of lists; 0 for any other column."""
         return self._widths[name]
 
     def is_number(self, name: str) -> bool:
@@ -84,25 +87,25 @@ class ParquetColumns(Mapping[str, Any]):
         return bool(self._types.is_integer(kind) or self._types.is_floating(kind))
 
     def is_list(self, name: str) -> bool:
-        """Whether a column holds lists, of whatever kind."""
+        """Whether a column holds lists of any kind."""
         kind, types = self._schema.field(name).type, self._types
         return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
     def is_single(self, name: str) -> bool:
-        """Whether all numbers of a column are float32 without loss."""
+        """Whether float32 can represent all numbers of a column without loss."""
         kind = self._schema.field(name).type
         kind = kind.value_type if self._widths[name] else kind
         return bool(np.can_cast(kind.to_pandas_dtype(), np.float32))
 
     def stretches(self, names: Sequence[str]) -> Iterator[list[npt.NDArray[Any]]]:
-        """Columns of numbers or vectors, some rows at a time, each with two dimensions."""
+        """Columns of numbers or vectors, a block of rows at a time, each two-dimensional."""
         for start, batch in self._batches(names):
             yield [self._numbers(batch.column(name), name, start, gaps=True) for name in names]
 
     def read(
         self, vectors: Sequence[str], texts: Sequence[str], start: int = 0, stop: int | None = None
     ) -> tuple[npt.NDArray[Any] | None, dict[str, list[str]]]:
-        """Some rows: columns of numbers without gaps side by side, None where none are named, and columns of text."""
+        """Some rows: numeric columns side by side, without gaps (None if no column is named), and text columns."""
         parts: list[npt.NDArray[Any]] = []
         found: dict[str, list[str]] = {name: [] for name in texts}
         for first, batch in self._batches([*dict.fromkeys([*vectors, *texts])], start, stop):
@@ -114,7 +117,7 @@ class ParquetColumns(Mapping[str, Any]):
         return np.concatenate(parts) if parts else None, found
 
     def labels(self, names: Sequence[str]) -> list[str]:
-        """What the columns of the vectors are called that :meth:`read` makes of some columns."""
+        """Names of the vector columns that :meth:`read` returns for some columns."""
         return [
             f"{name}[{place}]" if self.is_list(name) else name
             for name in names
@@ -122,7 +125,7 @@ class ParquetColumns(Mapping[str, Any]):
         ]
 
     def _batches(self, names: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Rows of some columns, with the number of the first; only the row groups that hold them are read."""
+        """Batches of rows with the number of the first row; only the row groups needed are read."""
         stop = self.rows if stop is None else stop
         ends = np.cumsum([0, *self._groups])
         groups = [at for at in range(len(self._groups)) if ends[at] < stop and ends[at + 1] > start]
@@ -134,7 +137,7 @@ class ParquetColumns(Mapping[str, Any]):
                     yield place + low, batch.slice(low, high - low)
                 place += batch.num_rows
 
-    def _numbers(self, column: Any, name: str, start: int, *, gaps: bool = False) -> npt.NDArray[Any]:
+    def _numbers(self, column: pyarrow.Array, name: str, start: int, *, gaps: bool = False) -> npt.NDArray[Any]:
         lists = self.is_list(name)
         if column.null_count and (lists or not gaps):
             self._refuse(start + column.is_null().to_pylist().index(True), name, "empty; fill it in or drop the row")
@@ -148,15 +151,13 @@ class ParquetColumns(Mapping[str, Any]):
         if not self._types.is_fixed_size_list(column.type):
             wrong = np.asarray(column.value_lengths().to_numpy(zero_copy_only=False)) != width
             if wrong.any():
-                self._refuse(
-                    start + int(np.argmax(wrong)), name, "lists of different lengths; give all the same length"
-                )
+                self._refuse(start + int(np.argmax(wrong)), name, "lists of different lengths; make them equally long")
         return np.asarray(values).reshape(len(column), width)
 
     def _refuse(self, row: int, name: str, what: str) -> None:
         raise InputError(f"{self.path}: row {row}, column {name!r}: {what}")
 
-    def _width(self, name: str, first: Any) -> int:
+    def _width(self, name: str, first: pyarrow.Array) -> int:
         kind, types = self._schema.field(name).type, self._types
         if not self.is_list(name) or not (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)):
             return 0

@@ -1,4 +1,4 @@
-"""What goes wrong while a file is read, in one line that names it."""
+"""Errors of reading a file, in one line that names it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from activecover.errors import ActiveCoverError, InputError
 
 @contextmanager
 def reading(where: str | Path) -> Iterator[None]:
-    """Turn whatever storage and libraries raise on a file into one line that names it."""
+    """Turn any error of storage or libraries into one line that names the file."""
     try:
         yield
     except (ActiveCoverError, MemoryError):
@@ -22,14 +22,14 @@ def reading(where: str | Path) -> Iterator[None]:
         byte = wrong.object[wrong.start]
         raise InputError(f"{where}: not UTF-8 text (byte {byte:#x}); save it as UTF-8") from wrong
     except Exception as wrong:
-        # Damaged bytes make the libraries raise nearly anything (zlib.error, struct.error, TypeError, …).
+        # On damaged bytes the libraries raise almost anything (zlib.error, struct.error, TypeError, …).
         reason = getattr(wrong, "strerror", None) or str(wrong).partition("\n")[0] or type(wrong).__name__
         raise InputError(f"{where}: cannot be read, is it damaged? ({reason})") from wrong
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """The same for a file on this machine, which must be there, and no folder or device."""
+    """The same for a local file, which must exist and be neither a folder nor a device."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
     if not path.is_file():
@@ -39,7 +39,7 @@ def readable(path: Path) -> Iterator[None]:
 
 
 def check_columns(where: str | Path, names: Sequence[str], wanted: Iterable[str] = ()) -> None:
-    """Refuse a table that has a column twice, or lacks one that was asked for."""
+    """Refuse a table with a repeated column, or without a column that is wanted."""
     known = {*names}
     if len(known) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])

@@ -1,4 +1,4 @@
-"""Flat records, in CSV, JSON Lines and Parquet: written as we export them, and read again."""
+"""Flat records in CSV, JSON Lines and Parquet: written on export, and read back."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from activecover.files import replacing
 from activecover.spreadsheet import GuardedReader, GuardedWriter
 from activecover.tables._reading import readable
 
-#: Values by column name: text from CSV, whatever they were from JSON Lines and Parquet.
-Record = dict[str, Any]
-
 _KINDS = (".parquet", ".csv", ".jsonl")
 
 
 def check_records(path: Path, what: str) -> None:
-    """Refuse, before any work is done, a kind of file that records are not written to."""
+    """Refuse an unsupported file type before any work is done."""
     if path.suffix.lower() not in _KINDS:
         raise InputError(f"{path}: {what} are written to .parquet, .csv or .jsonl")
     if path.suffix.lower() == ".parquet":
@@ -29,9 +26,9 @@ def check_records(path: Path, what: str) -> None:
 
 
 def write_records(path: Path, records: Sequence[Mapping[str, object]], *, raw: bool = False) -> None:
-    """Write flat records to ``.parquet``, ``.csv`` or ``.jsonl``; whole or not at all.
+    """Write flat records to ``.parquet``, ``.csv`` or ``.jsonl``, all or nothing.
 
-    In CSV, text that a spreadsheet would take for a formula gets an apostrophe in front, unless ``raw``.
+    In CSV, text that a spreadsheet would read as a formula is prefixed with an apostrophe, unless ``raw``.
     """
     check_records(path, "records")
     kind = path.suffix.lower()
@@ -51,8 +48,8 @@ def write_records(path: Path, records: Sequence[Mapping[str, object]], *, raw: b
             writer.write_all([record[name] for name in columns] for record in records)
 
 
-def read_records(path: Path, *, raw: bool = False) -> Iterator[Record]:
-    """Read what :func:`write_records` wrote; other delimited text counts as CSV, ``.tsv`` as columns between tabs."""
+def read_records(path: Path, *, raw: bool = False) -> Iterator[dict[str, Any]]:
+    """Read a file from :func:`write_records`; other delimited text is read as CSV, and ``.tsv`` as tab-separated."""
     with readable(path):
         kind = path.suffix.lower()
         if kind == ".parquet":
@@ -68,8 +65,8 @@ def read_records(path: Path, *, raw: bool = False) -> Iterator[Record]:
                     raise InputError(f"{path}: cannot be read as CSV ({wrong})") from wrong
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, Record]]:
-    """The objects of a JSON Lines file, each with the number of its line."""
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON Lines file with their line numbers."""
     with path.open(encoding="utf-8-sig") as file:
         for line, text in enumerate(file, 1):
             if not text.strip():
@@ -77,7 +74,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, Record]]:
             try:
                 record = json.loads(text)
             except RecursionError as wrong:
-                raise InputError(f"{path} line {line}: not readable, it is nested too deeply") from wrong
+                raise InputError(f"{path} line {line}: nested too deeply to be read") from wrong
             except ValueError as wrong:
                 raise InputError(f"{path} line {line}: not JSON ({wrong})") from wrong
             if not isinstance(record, dict):

@@ -1,4 +1,4 @@
-"""Text tables: CSV, TSV, and the columns of old collections, a row at a time."""
+"""Text tables, read row by row: CSV, TSV, and the blank-separated columns of old collections."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import IO
 from activecover.errors import InputError
 from activecover.tables._reading import check_columns, reading
 
-#: Tables of old collections: blanks separate their columns where there is no better sign.
+#: File types of old collections, whose columns are separated by blanks if nothing else is found.
 _BLANKS = frozenset({".data", ".dat"})
 
 
 class TextTable:
-    r"""The column names and the rows of a text table. It is read from its file each time it is iterated over.
+    r"""The column names and rows of a text table; each iteration reads the file again.
 
-    Rows come with the number of their last line, and have a value for each column.
+    Each row comes with the number of its last line, and has a value for every column.
 
     Parameters
     ----------
     path : Path
         The file, in UTF-8.
     header : bool
-        Whether it begins with column names; if not they are "1", "2", ….
+        Whether it starts with column names; if not, they are "1", "2", ….
     longest : int, optional
-        Characters that a field may have; as many as :func:`csv.field_size_limit` says where not given.
+        Most characters per field; :func:`csv.field_size_limit` by default.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class TextTable:
             self._mark: str | None = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=begin.count)
             if path.suffix.lower() in _BLANKS and self._mark not in begin:
                 self._mark = None
-            # Tabs seldom come with quotes: if all lines agree on the number of fields, a line is a row, and a
-            # quotation mark a part of the text.
+            # Quotes are rare in tab-separated files: if all lines have the same number of fields, each line is a row
+            # and a quotation mark is part of the text.
             self._plain = self._mark == "\t" and len({line.count("\t") for _, line in self._lines()}) == 1
             first = next(self._rows(), (0, None))[1]
         if first is None:
@@ -104,7 +104,7 @@ class TextTable:
 
 
 def _unquoted(field: str) -> str:
-    """A field without the quotes that a writer of CSV put around it."""
+    """A field without the quotes that a CSV writer put around it."""
     inside = field[1:-1]
     quoted = len(field) > 1 and field[0] == field[-1] == '"' and '"' not in inside.replace('""', "")
     return inside.replace('""', '"') if quoted else field
@@ -112,7 +112,7 @@ def _unquoted(field: str) -> str:
 
 @contextmanager
 def _long_fields(longest: int | None) -> Iterator[None]:
-    """Let a field be a whole document; the limit belongs to the process, so it is put back."""
+    """Allow fields as long as a document; the limit is global to the process, so it is restored."""
     before = csv.field_size_limit() if longest is None else csv.field_size_limit(longest)
     try:
         yield

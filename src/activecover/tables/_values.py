@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 from activecover.errors import InputError
 
-#: What stands for "no number here" in a column of numbers.
+#: Texts that mean a missing number.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 
 
 def as_text(value: object) -> str:
-    """A value as a person reads it; nothing for what is missing."""
+    """A value as text; empty if it is missing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def number(value: object) -> float | None:
-    """A value as a number: NaN where it is missing, None where it is something else.
+    """A value as a number: NaN if it is missing, None if it is something else.
 
     Examples
     --------
@@ -41,16 +41,16 @@ def number(value: object) -> float | None:
 
 
 def plain_number(text: str) -> float | None:
-    """A text as a number, or None where it is something else; NaN only where it says so."""
+    """A text as a number, None if it is not one; NaN only if it says so."""
     try:
-        # Python also reads 2021_07 as a number; in a table it is a name.
+        # Python also parses 2021_07 as a number; in a table it is a name.
         return float(text.replace("_", "?"))
     except ValueError:
         return None
 
 
 def as_numbers(column: Sequence[object] | npt.NDArray[np.generic], where: str, name: str) -> npt.NDArray[np.float64]:
-    """A column as numbers, NaN where one is missing; the first other value is named by its row."""
+    """A column as numbers, NaN if one is missing; an error names the row of any other value."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
         return np.asarray(column, np.float64)
     values = [number(value) for value in column]

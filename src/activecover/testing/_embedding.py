@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from activecover.intake import Embedding, Table
+from activecover.pool import as_csr, as_matrix
 
 
 def check_embedding(make: Callable[[], Embedding], table: Table) -> None:
@@ -60,4 +61,8 @@ def _some(table: Table, rows: npt.NDArray[np.int64]) -> Table:
 
 def _numbers(embedding: Embedding, table: Table) -> npt.NDArray[np.float64]:
     vectors = embedding.transform(table)
-    return np.asarray(sparse.csr_matrix(vectors).toarray() if sparse.issparse(vectors) else vectors, np.float64)
+    return (
+        as_csr(vectors).toarray().astype(np.float64)
+        if sparse.issparse(vectors)
+        else as_matrix(vectors).astype(np.float64)
+    )

@@ -6,38 +6,40 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from activecover.frontier import NO_KEY, Frontier
-from activecover.pool import Pool, Vectors
+from activecover.pool import Pool, Vectors, VectorsLike, bit_vectors, dense_vectors, sparse_vectors
+
+Point = TypeVar("Point")
+Apart = TypeVar("Apart", float, Fraction)
 
 
-class Definition(ABC):
+class Definition(ABC, Generic[Point, Apart]):
     """What distance means for one kind of pool, in the plainest of words."""
 
     @abstractmethod
-    def read(self, vectors: Vectors, row: int) -> Any:
+    def read(self, vectors: Vectors, row: int) -> Point:
         """One row of stored vectors, as a point."""
 
     @abstractmethod
-    def apart(self, a: Any, b: Any) -> Any:
+    def apart(self, a: Point, b: Point) -> Apart:
         """A number that orders points as their distance does."""
 
     @abstractmethod
-    def distance(self, apart: Any) -> float:
+    def distance(self, apart: Apart) -> float:
         """The distance that such a number stands for."""
 
 
-class DenseDefinition(Definition):
+class DenseDefinition(Definition[npt.NDArray[np.float64], float]):
     """Squared differences, summed by NumPy in float64."""
 
     def read(self, vectors: Vectors, row: int) -> npt.NDArray[np.float64]:
-        point: npt.NDArray[np.float64] = vectors[row].astype(np.float64)
-        return point
+        return np.asarray(dense_vectors(vectors)[row], np.float64)
 
     def apart(self, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
         return float(((a - b) ** 2).sum())
@@ -46,12 +48,13 @@ class DenseDefinition(Definition):
         return math.sqrt(apart)
 
 
-class SparseDefinition(Definition):
+class SparseDefinition(Definition[dict[int, float], float]):
     """Squared differences over the columns that either has, summed in the order of the columns."""
 
     def read(self, vectors: Vectors, row: int) -> dict[int, float]:
-        stretch = slice(vectors.indptr[row], vectors.indptr[row + 1])
-        return dict(zip(vectors.indices[stretch].tolist(), vectors.data[stretch].tolist(), strict=True))
+        csr = sparse_vectors(vectors)
+        stretch = slice(csr.indptr[row], csr.indptr[row + 1])
+        return dict(zip(csr.indices[stretch].tolist(), csr.data[stretch].tolist(), strict=True))
 
     def apart(self, a: dict[int, float], b: dict[int, float]) -> float:
         total = 0.0
@@ -64,11 +67,11 @@ class SparseDefinition(Definition):
         return math.sqrt(apart)
 
 
-class BitDefinition(Definition):
+class BitDefinition(Definition[int, Fraction]):
     """The share of bits that are not in common, as a fraction."""
 
     def read(self, vectors: Vectors, row: int) -> int:
-        return int.from_bytes(vectors[row].tobytes(), "big")
+        return int.from_bytes(bit_vectors(vectors)[row].tobytes(), "big")
 
     def apart(self, a: int, b: int) -> Fraction:
         return Fraction((a ^ b).bit_count(), (a | b).bit_count()) if a | b else Fraction(0)
@@ -77,7 +80,7 @@ class BitDefinition(Definition):
         return float(apart)
 
 
-def definition_of(pool: Pool) -> Definition:
+def definition_of(pool: Pool) -> Definition[Any, Any]:
     """The definition of distance that holds in a pool."""
     if pool.kind == "bits":
         return BitDefinition()
@@ -208,7 +211,7 @@ def _bit_rows(random: np.random.Generator, count: int, dimensions: int) -> npt.N
     return np.asarray(random.random((count, dimensions)) < random.choice([0.02, 0.3, 0.9], (count, 1)))
 
 
-def _more_rows(pool: Pool, random: np.random.Generator, count: int) -> Any:
+def _more_rows(pool: Pool, random: np.random.Generator, count: int) -> VectorsLike:
     """Rows from outside, of the pool's kind."""
     if pool.kind == "sparse":
         return _sparse_rows(random, count, pool.dimensions, pool.metric)

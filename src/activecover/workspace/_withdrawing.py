@@ -11,7 +11,7 @@ import numpy as np
 
 from activecover.errors import StoreError
 from activecover.files import WorkFolder, sync_folder
-from activecover.pool import Pool, PoolFolder, StoredPool
+from activecover.pool import Pool, PoolFolder, StoredPool, bit_vectors, dense_vectors, sparse_vectors
 from activecover.workspace._pools import POOLS, arranging
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def _same_vector(pool: Pool, mine: int, other: Pool, its: int) -> bool:
         return False
     first, second = pool.take([mine]), other.take([its])
     if pool.kind == "sparse":
-        return bool((first != second).nnz == 0)
-    shift = (pool.origin, other.origin) if pool.kind == "dense" else (0, 0)
-    return bool(np.array_equal(first + shift[0], second + shift[1]))
+        first, second = sparse_vectors(first), sparse_vectors(second)
+        return bool(np.array_equal(first.toarray(), second.toarray()))
+    if pool.kind == "bits":
+        return bool(np.array_equal(bit_vectors(first), bit_vectors(second)))
+    return bool(np.array_equal(dense_vectors(first) + pool.origin, dense_vectors(second) + other.origin))

@@ -324,7 +324,7 @@ def _store_pool(work: Path, made: Intake | Pool, *, own: bool) -> None:
         made.recipe.save(work / "recipe")
         files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
     # A hash of all contents would say something of those that are to be forgotten.
-    PoolFolder.create(work / "pool", pool, embedding_files=files, mark=not own)
+    PoolFolder.create(work / "pool", pool, embedding_files=files, hash_contents=not own)
 
 
 def _vectors_of(recipe: Recipe | None, source: Any, header: bool) -> Any:

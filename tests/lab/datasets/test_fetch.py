@@ -4,117 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
+from file_server import BODY, Server, names, refused
 
-from activecover.cli import main
-from activecover.errors import InputError
-from activecover.lab.datasets import DATASETS, Dataset, Download, Recipe, Source, fetch, fetch_files
-from activecover.registry import Entry
+from activecover.lab.datasets import Download, fetch_files
 from interrupts import interruptible
-
-#: More than the client reads at once, so that a cut comes in the middle.
-BODY = np.random.default_rng(0).bytes(700_000)
-
-
-@dataclass
-class Server:
-    """What is served, how badly, and what was asked for and sent."""
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    cut_after: int | None = None
-    ranges: bool = True
-    lengths: bool = True
-    chunked: bool = False
-    pause: float = 0.0
-    length: str = ""
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
-    sent: int = 0
-    url: str = ""
-
-    def download(self, file: str, content: bytes | None = None, digest: str = "", **more: Any) -> Download:
-        """Serve a file; what to ask for is the result."""
-        if content is not None:
-            self.files[f"/{file}"] = content
-        found = hashlib.sha256(content or b"").hexdigest()
-        return Download(more.pop("to", file), f"{self.url}/{file}", digest or f"sha256:{found}", **more)
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    state = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            asked = self.headers.get("Range")
-            state.asked.append((self.path, asked))
-            self.close_connection = True
-            content = state.files.get(self.path)
-            if content is None:
-                self.send_error(404, "Not Found")
-                return
-            start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and state.ranges else 0
-            if start and start >= len(content):
-                self.send_error(416)
-                return
-            self.send_response(206 if start else 200)
-            if state.chunked:
-                self.send_header("Transfer-Encoding", "chunked")
-            elif state.lengths:
-                self.send_header("Content-Length", state.length or str(len(content) - start))
-            self.send_header("Connection", "close")
-            self.end_headers()
-            body = content[start:][: state.cut_after]
-            try:
-                for place in range(0, len(body), 50_000):
-                    part = body[place : place + 50_000]
-                    state.sent += len(part)
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part) if state.chunked else part)
-                    time.sleep(state.pause)
-                if state.chunked and len(body) == len(content) - start:
-                    self.wfile.write(b"0\r\n\r\n")
-            except OSError:
-                pass  # the client went away
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        state.url = f"http://127.0.0.1:{http.server_port}"
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield state
-        http.shutdown()
-        thread.join()
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) if folder.exists() else []
-
-
-def refused(downloads: Download | list[Download], folder: Path, match: str) -> str:
-    with pytest.raises(InputError, match=match) as caught:
-        fetch_files(downloads if isinstance(downloads, list) else [downloads], folder)
-    assert len(str(caught.value).splitlines()) == 1
-    return str(caught.value)
-
 
 # -- files -------------------------------------------------------------------------------------------
 
@@ -145,7 +47,7 @@ def test_an_empty_file_and_other_hashes(server: Server, tmp_path: Path, hashed: 
 def test_a_cut_download_goes_on_where_it_was(server: Server, tmp_path: Path) -> None:
     download = server.download("one.bin", BODY)
     server.cut_after = 300_000
-    refused(download, tmp_path, "cut short after 300,000 of 700,000 bytes; the same command goes on from here")
+    refused(download, tmp_path, "cut short after 300,000 of 700,000 bytes; run the same command to resume")
     assert names(tmp_path) == ["one.bin.part"]
     refused(download, tmp_path, "cut short after 600,000 of 700,000 bytes")
     assert (tmp_path / "one.bin.part").read_bytes() == BODY[:600_000]
@@ -162,7 +64,7 @@ def test_a_cut_download_goes_on_where_it_was(server: Server, tmp_path: Path) -> 
 def test_a_cut_among_chunks_goes_on_too(server: Server, tmp_path: Path) -> None:
     download = server.download("one.bin", BODY)
     server.chunked, server.cut_after = True, 600_000
-    refused(download, tmp_path, "cannot be reached .*the same command goes on from here")
+    refused(download, tmp_path, "cannot be reached .*run the same command to resume")
     kept = (tmp_path / "one.bin.part").stat().st_size
     assert 0 < kept <= 600_000
     server.cut_after, server.sent = None, 0
@@ -192,7 +94,7 @@ def test_a_part_that_is_complete(server: Server, tmp_path: Path) -> None:
 def test_a_part_of_something_else(server: Server, tmp_path: Path, part: bytes) -> None:
     download = server.download("one.bin", BODY)
     (tmp_path / "one.bin.part").write_bytes(part)
-    refused(download, tmp_path, "another hash .* than published; nothing was kept")
+    refused(download, tmp_path, "its hash .* differs from the published one; nothing was kept")
     assert names(tmp_path) == []
     fetch_files([download], tmp_path)
     assert (tmp_path / "one.bin").read_bytes() == BODY
@@ -206,7 +108,7 @@ def test_a_wrong_hash_leaves_nothing(server: Server, tmp_path: Path) -> None:
 
 
 def test_not_found(server: Server, tmp_path: Path) -> None:
-    said = refused(server.download("nowhere"), tmp_path, "the server says 404 Not Found")
+    said = refused(server.download("nowhere"), tmp_path, "the server answered 404 Not Found")
     assert said.startswith(f"{server.url}/nowhere: ")
     assert names(tmp_path) == []
 
@@ -230,7 +132,7 @@ def test_without_a_length(server: Server, tmp_path: Path, length: str) -> None:
 
 def test_without_a_length_a_cut_is_seen_by_the_hash(server: Server, tmp_path: Path) -> None:
     server.lengths, server.cut_after = False, 300_000
-    refused(server.download("one.bin", BODY), tmp_path, "another hash")
+    refused(server.download("one.bin", BODY), tmp_path, "its hash")
     assert names(tmp_path) == []
 
 
@@ -294,8 +196,8 @@ def flipped(content: bytes, at: float) -> bytes:
         (tar_of(GOOD, ("things/../../evil", b"x")), "cannot be unpacked"),
         (tar_of(GOOD, ("things/link", "../../evil")), "cannot be unpacked"),
         (tar_of(GOOD, ("things/link", "/"), ("things/link/evil", b"x")), "cannot be unpacked"),
-        (tar_of(("other/a.bin", b"x")), "has no folder things"),
-        (tar_of(("things", b"a file")), "has no folder things"),
+        (tar_of(("other/a.bin", b"x")), "contains no folder things"),
+        (tar_of(("things", b"a file")), "contains no folder things"),
         (tar_of(GOOD)[:20_000], "cannot be unpacked"),
         (flipped(tar_of(GOOD), 0.1), "cannot be unpacked"),
         (flipped(tar_of(GOOD), 0.7), "cannot be unpacked"),
@@ -375,7 +277,7 @@ def test_a_folder_without_the_right_to_write(server: Server) -> None:
         _, said = running.communicate(timeout=60)
         assert running.returncode == 2
         assert said == (
-            f"{folder / 'one.bin.part'}: cannot be written (Permission denied); the same command goes on from here\n"
+            f"{folder / 'one.bin.part'}: cannot be written (Permission denied); run the same command to resume\n"
         )
         assert names(folder) == []
 
@@ -386,7 +288,7 @@ def test_a_full_disk_keeps_what_there_was_room_for(server: Server, tmp_path: Pat
     _, said = running.communicate(timeout=60)
     assert running.returncode == 2
     assert said.count("\n") == 1
-    assert "cannot be written (File too large); the same command goes on from here" in said
+    assert "cannot be written (File too large); run the same command to resume" in said
     assert names(tmp_path) == ["one.bin.part"]
     kept = (tmp_path / "one.bin.part").read_bytes()
     assert kept == BODY[: len(kept)]
@@ -416,104 +318,3 @@ def test_interrupted_in_the_middle(server: Server, tmp_path: Path, sent: signal.
 
 
 # -- the command -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def own(server: Server, monkeypatch: pytest.MonkeyPatch) -> Source:
-    """A data set of two files on the loopback server."""
-
-    def read(folder: Path, watch: Callable[[str, int, int], None] | None = None) -> Dataset:
-        parts = [(folder / name).read_bytes() for name in ("a.bin", "b.bin")]
-        return Dataset("own", np.frombuffer(b"".join(parts), np.uint8)[:, None], np.array(["x"] * sum(map(len, parts))))
-
-    downloads = (server.download("a.bin", BODY), server.download("b.bin", b"bb"))
-    source = Source("own", "two files", read, Recipe(), terms="free", counts={"x": 700_002}, downloads=downloads)
-    monkeypatch.setattr(DATASETS, "_entries", dict(DATASETS._entries))
-    DATASETS.add(Entry("own", lambda: source, source.summary))
-    return source
-
-
-def here(folder: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, bool]:
-    assert main(["data", "list", "--data-dir", str(folder), "--json"]) == 0
-    return {row["name"]: row["here"] for row in json.loads(capsys.readouterr().out)}
-
-
-def test_fetch_and_check(own: Source, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Longer than the widest line of a table: what is said of it stays one line.
-    folder = tmp_path / ("long" * 40)
-    place = ["--data-dir", str(folder)]
-    server.cut_after = 300_000
-    assert main(["data", "fetch", "own", *place]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines()[-1].startswith(f"activecover: {server.url}/a.bin: cut short after 300,000 of 700,000")
-    assert not here(folder, capsys)["own"]
-    server.cut_after = None
-    server.files.pop("/b.bin")
-    assert main(["data", "fetch", "own", *place, "--json"]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert names(folder / "own") == ["a.bin"]
-    assert not here(folder, capsys)["own"]
-    server.files["/b.bin"] = b"bb"
-    assert main(["data", "fetch", "own", *place]) == 0
-    assert capsys.readouterr().out == f"own: ready in {folder / 'own'}; check it with: activecover data check own\n"
-    assert here(folder, capsys)["own"]
-    assert main(["data", "fetch", "own@1", *place, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert (json.loads(out), err) == ({"name": "own", "folder": str(folder / "own")}, "")
-    assert main(["data", "check", "own", *place]) == 0
-    assert capsys.readouterr().out == "own: 700,002 items, 1 labels, as published\n"
-    assert main(["data", "check", "own", *place, "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert (json.loads(out), err) == ({"name": "own", "items": 700_002, "labels": {"x": 700_002}}, "")
-    assert main(["data", "list", *place]) == 0
-    out = capsys.readouterr().out
-    assert f"data folder: {folder}\n" in out
-    assert [line.split()[:2] for line in out.splitlines() if line.startswith("own")] == [["own", "yes"]]
-    (folder / "own/b.bin").write_bytes(b"")
-    assert main(["data", "check", "own", *place]) == 2
-    assert "700,000 items of 'x' instead of the published 700,002; delete it and run" in capsys.readouterr().err
-
-
-def test_the_list_of_an_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = here(tmp_path / "nothing", capsys)
-    assert [name for name, there in found.items() if there] == ["letters"]
-    assert {"letters", "mnist", "fashion_mnist", "cifar10", "svhn", "celeba"} <= found.keys()
-    assert not (tmp_path / "nothing").exists()
-
-
-def test_the_list_of_files_put_there_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for folder in ("celeba/img_align_celeba", "cifar10/cifar-10-batches-py", "svhn"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "svhn/train_32x32.mat").touch()
-    found = here(tmp_path, capsys)
-    assert (found["celeba"], found["cifar10"], found["svhn"]) == (True, True, False)
-
-
-def test_faces_are_fetched_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(InputError, match="cannot be downloaded by program"):
-        fetch("celeba", tmp_path)
-    assert main(["data", "fetch", "celeba", "--data-dir", str(tmp_path)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    for part in ("img_align_celeba.zip", "list_attr_celeba.txt", "list_eval_partition.txt", str(tmp_path / "celeba")):
-        assert part in err
-    assert names(tmp_path) == []
-
-
-def test_the_folder_comes_from_the_environment(own: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ACTIVECOVER_DATA", str(tmp_path / "given"))
-    assert fetch("own") == tmp_path / "given/own"
-    monkeypatch.delenv("ACTIVECOVER_DATA")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert fetch("own") == tmp_path / "cache/activecover/data/own"
-    assert names(tmp_path / "cache/activecover/data/own") == ["a.bin", "b.bin"]
-
-
-def test_an_unknown_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("fetch", "check"):
-        assert main(["data", command, "mnits", "--data-dir", str(tmp_path)]) == 2
-        assert "unknown data set 'mnits': did you mean 'mnist'?" in capsys.readouterr().err
-    assert names(tmp_path) == []

@@ -2,144 +2,32 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import os
 import pickle
-import re
 import struct
 import sys
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from PIL import Image
-from scipy.io import savemat
+from small_files import (
+    BATCHES,
+    EACH_FILE,
+    SMALL,
+    image_of,
+    mat_of,
+    noise,
+    put,
+    refused,
+)
 
 from activecover.cli import main
 from activecover.errors import InputError, MissingExtraError
 from activecover.lab.datasets import DATASETS, Dataset, load_dataset
 
 # -- small valid files of each format ----------------------------------------------------------------
-
-RANDOM = np.random.default_rng(7)
-BATCHES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
-
-
-def idx_of(array: Any) -> bytes:
-    array = np.asarray(array, np.uint8)
-    return gzip.compress(struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes(), mtime=0)
-
-
-def mat_of(compressed: bool = False, **arrays: Any) -> bytes:
-    file = io.BytesIO()
-    savemat(file, arrays, do_compression=compressed)
-    return file.getvalue()
-
-
-def image_of(pixels: Any, kind: str = "PNG") -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(np.asarray(pixels, np.uint8)).save(file, kind)
-    return file.getvalue()
-
-
-def noise(*shape: int) -> Any:
-    return RANDOM.integers(0, 256, shape).astype(np.uint8)
-
-
-def idx_files() -> dict[str, bytes]:
-    return {
-        "train-images-idx3-ubyte.gz": idx_of(noise(3, 28, 28)),
-        "train-labels-idx1-ubyte.gz": idx_of([5, 0, 9]),
-        "t10k-images-idx3-ubyte.gz": idx_of(noise(2, 28, 28)),
-        "t10k-labels-idx1-ubyte.gz": idx_of([1, 5]),
-    }
-
-
-def cifar_files() -> dict[str, bytes]:
-    records = [np.column_stack([np.array([[n], [0], [9]], np.uint8), noise(3, 3072)]).tobytes() for n in range(6)]
-    return {f"cifar-10-batches-bin/{name}.bin": part for name, part in zip(BATCHES, records, strict=True)}
-
-
-def cifar_pickles() -> dict[str, bytes]:
-    def batch(number: int) -> bytes:
-        content = {
-            b"batch_label": b"a batch",
-            b"labels": [number, 0, 9],
-            b"data": noise(3, 3072),
-            b"filenames": [b"a.png", b"b\xff.png", b"c.png"],
-        }
-        return pickle.dumps(content, protocol=2)
-
-    return {f"cifar-10-batches-py/{name}": batch(number) for number, name in enumerate(BATCHES)}
-
-
-def svhn_files() -> dict[str, bytes]:
-    return {
-        "train_32x32.mat": mat_of(X=noise(32, 32, 3, 3), y=np.array([[10], [1], [9]], np.uint8)),
-        "test_32x32.mat": mat_of(True, X=noise(32, 32, 3, 2), y=np.array([[10], [2]], np.uint8)),
-    }
-
-
-def celeba_files() -> dict[str, bytes]:
-    rows = ["1 -1  1", "-1 -1 1", "1  1 -1", "1 1 1"]
-    listed = [f"{number:06}.jpg {row}" for number, row in enumerate(rows, start=1)]
-    return {
-        "list_attr_celeba.txt": "\n".join(["4", "Bald Male Young", *listed, ""]).encode(),
-        "list_eval_partition.txt": b"000001.jpg 0\n000002.jpg 1\n000003.jpg 0\n000004.jpg 0\n",
-        "img_align_celeba/000001.jpg": image_of(noise(218, 178, 3), "JPEG"),
-        "img_align_celeba/000002.jpg": image_of(noise(28, 28, 3), "JPEG"),
-        "img_align_celeba/000003.png": image_of(noise(28, 28, 3)),
-    }
-
-
-LETTERS = (
-    "T,2,8,3,5,1,8,13,0,6,6,10,8,0,8,0,8\nI,5,12,3,7,2,10,5,5,4,13,3,9,2,8,4,10\nT,2,8,3,5,1,8,13,0,6,6,10,8,0,8,0,15\n"
-)
-
-SMALL: dict[str, dict[str, bytes]] = {
-    "letters": {"letter-recognition.data": LETTERS.encode()},
-    "mnist": idx_files(),
-    "fashion_mnist": idx_files(),
-    "cifar10": cifar_files(),
-    "cifar10 in Python": cifar_pickles(),
-    "svhn": svhn_files(),
-    "celeba": celeba_files(),
-}
-#: Images outside of the train split are not looked at, and batches in the middle are as those at the ends.
-LEFT_OUT = re.compile(r".*/000002\.jpg|.*/data_batch_[2-5].*")
-EACH_FILE = [(kind, file) for kind, files in SMALL.items() for file in files if not LEFT_OUT.fullmatch(file)]
-
-
-def put(folder: Path, kind: str, **changes: bytes) -> str:
-    """Write the small files of a kind, some of them changed; the result is the data set's name."""
-    name = kind.partition(" ")[0]
-    for file, content in {**SMALL[kind], **changes}.items():
-        path = folder / name / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return name
-
-
-def refused(name: str, folder: Path, file: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """Reading and checking both say one line that names the file."""
-    with pytest.raises(InputError) as caught:
-        load_dataset(name, folder)
-    said = str(caught.value)
-    assert len(said.splitlines()) == 1
-    assert said.startswith(str(folder / name / file)), said
-    assert f"activecover data fetch {name}" in said
-    assert main(["data", "check", name, "--data-dir", str(folder)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == f"activecover: {' '.join(said.split())}\n"
-    return said
 
 
 # -- the real files ----------------------------------------------------------------------------------
@@ -323,253 +211,6 @@ def test_a_file_cut_short(tmp_path: Path, capsys: pytest.CaptureFixture[str], ki
         refused(name, tmp_path, file, capsys)
 
 
-FOREIGN = {
-    "text": b"<html>404 not found</html>\n",
-    "zeros": bytes(5000),
-    "noise": noise(5000).tobytes(),
-    "gzip": gzip.compress(b"something else", mtime=0),
-    "zip": b"PK\x05\x06" + bytes(18),
-    "mat": mat_of(z=np.eye(3)),
-    "pickle": pickle.dumps([1, 2, 3], protocol=2),
-}
-
-
-@pytest.mark.parametrize(("kind", "file"), EACH_FILE)
-def test_something_else_under_the_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, file: str
-) -> None:
-    for content in FOREIGN.values():
-        name = put(tmp_path, kind, **{file: content})
-        refused(name, tmp_path, file, capsys)
-
-
-@pytest.mark.parametrize(("kind", "file"), EACH_FILE)
-def test_a_folder_under_the_name(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, file: str) -> None:
-    name = put(tmp_path, kind)
-    (tmp_path / name / file).unlink()
-    (tmp_path / name / file).mkdir()
-    refused(name, tmp_path, file, capsys)
-
-
-@pytest.mark.parametrize(
-    ("kind", "file"), [(kind, file) for kind, file in EACH_FILE if kind != "letters" and "img_align" not in file]
-)
-def test_a_file_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, file: str) -> None:
-    name = put(tmp_path, kind)
-    (tmp_path / name / file).unlink()
-    said = refused(name, tmp_path, file, capsys)
-    assert "not there" in said
-    # An archive is fetched as a whole: what is left of it has to go first.
-    assert ("delete" in said) == (name == "cifar10")
-
-
-@pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "svhn", "celeba"])
-def test_nothing_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    assert "not there; get the data with" in refused(name, tmp_path, "", capsys)
-
-
-def test_faces_without_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    put(tmp_path, "celeba")
-    images = tmp_path / "celeba/img_align_celeba"
-    for path in images.iterdir():
-        path.unlink()
-    with pytest.raises(InputError, match="no image of the train split"):
-        load_dataset("celeba", tmp_path)
-    images.rmdir()
-    refused("celeba", tmp_path, "img_align_celeba", capsys)
-    images.touch()
-    refused("celeba", tmp_path, "img_align_celeba", capsys)
-
-
-@pytest.mark.parametrize(
-    ("kind", "one", "other", "named"),
-    [
-        ("mnist", "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "train-images-idx3-ubyte.gz"),
-        ("mnist", "train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
-        ("mnist", "train-labels-idx1-ubyte.gz", "t10k-labels-idx1-ubyte.gz", "train-labels-idx1-ubyte.gz"),
-        ("celeba", "list_attr_celeba.txt", "list_eval_partition.txt", "list_attr_celeba.txt"),
-        ("celeba", "list_attr_celeba.txt", "img_align_celeba/000003.png", "list_attr_celeba.txt"),
-        ("celeba", "list_eval_partition.txt", "img_align_celeba/000003.png", "list_eval_partition.txt"),
-    ],
-)
-def test_swapped_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, one: str, other: str, named: str
-) -> None:
-    files = SMALL[kind]
-    put(tmp_path, kind, **{one: files[other], other: files[one]})
-    refused(kind, tmp_path, named, capsys)
-
-
-@pytest.mark.parametrize(
-    ("kind", "file", "content", "why"),
-    [
-        ("letters", "letter-recognition.data", LETTERS.replace("I,5", "I,16").encode(), "line 2"),
-        ("letters", "letter-recognition.data", LETTERS.replace("I,5", "I,300").encode(), "line 2"),
-        ("letters", "letter-recognition.data", LETTERS.replace("I,5", "i,5").encode(), "line 2"),
-        ("letters", "letter-recognition.data", LETTERS.replace("I,5", "I,-5").encode(), "line 2"),
-        ("letters", "letter-recognition.data", LETTERS.replace("I,5", "I").encode(), "line 2"),
-        ("letters", "letter-recognition.data", LETTERS.replace("I,5", "É,5").encode(), "ascii"),
-        ("letters", "letter-recognition.data", LETTERS[:-2].encode(), "line 3"),
-        ("letters", "letter-recognition.data", LETTERS[:-1].encode(), "line 3"),
-        ("letters", "letter-recognition.data", b"\n" + LETTERS.encode(), "line 1"),
-        ("mnist", "train-labels-idx1-ubyte.gz", idx_of([5, 10, 9]), "beyond 9"),
-        ("mnist", "train-labels-idx1-ubyte.gz", idx_of([5, 9]), "not one label for each image"),
-        ("mnist", "train-labels-idx1-ubyte.gz", idx_of(5), "not one label"),
-        ("mnist", "train-images-idx3-ubyte.gz", idx_of(noise(3, 14, 56)), "28 x 28"),
-        ("mnist", "train-images-idx3-ubyte.gz", idx_of(noise(3, 28, 28, 1)), "28 x 28"),
-        ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x08\x03" + b"\xff" * 12, mtime=0), "do not fit"),
-        # 2 ** 64 bytes, which are 0 for who counts in 64 bits.
-        ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x08\x04" + b"\0\1\0\0" * 4, mtime=0), "do not fit"),
-        ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x08\xff" + b"\0\0\0\1" * 9, mtime=0), "unpack_from"),
-        ("mnist", "train-images-idx3-ubyte.gz", gzip.compress(b"\0\0\x0d\x01\0\0\0\0", mtime=0), "not an idx file of bytes"),
-        ("cifar10", "cifar-10-batches-bin/data_batch_3.bin", b"\x0a" + bytes(3072), "beyond 9"),
-        ("cifar10", "cifar-10-batches-bin/data_batch_3.bin", bytes(3072), "no whole number"),
-        ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 2)), "has no images X and labels y"),
-        ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 2), y=[[1], [2], [3]]), r"\(32, 32, 3, 2\) for 3"),
-        ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 2), y=[[1], [11]]), "not from 1 to 10"),
-        ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 2), y=[[0], [1]]), "not from 1 to 10"),
-        ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 2), y=[[1.5], [2]]), "not from 1 to 10"),
-        ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 1), y="a"), "has no images X and labels y"),
-        ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 1), y={"a": 1}), "has no images X and labels y"),
-        ("svhn", "train_32x32.mat", mat_of(X=np.zeros((32, 32, 3, 2)), y=[[1], [2]]), "images of shape"),
-        ("celeba", "list_attr_celeba.txt", b"5\nBald\n000001.jpg 1\n", "1 images are listed, 5 announced"),
-        ("celeba", "list_attr_celeba.txt", "²\nBald\n000001.jpg 1\n".encode(), "invalid literal"),
-        ("celeba", "list_attr_celeba.txt", b"1\nBald\n\n000001.jpg 1\n", "line 3"),
-        ("celeba", "list_attr_celeba.txt", b"1\nBald\n000001.jpg 2\n", "line 3"),
-        ("celeba", "list_attr_celeba.txt", b"0\n\n", "0 images"),
-        ("celeba", "list_attr_celeba.txt", b"1\nBald\n\xff.jpg 1\n", "utf-8"),
-        ("celeba", "list_eval_partition.txt", b"000001.jpg 0\n000002.jpg 3\n", "line 2"),
-        ("celeba", "list_eval_partition.txt", b"000001.jpg 0\n000002.jpg 1\n", "no split for 2 images"),
-        # A head that announces more pixels than Pillow reads, and one at which Pillow would only warn.
-        ("celeba", "img_align_celeba/000003.png", "30000 x 30000", "decompression bomb"),
-        ("celeba", "img_align_celeba/000003.png", "10000 x 10000", "decompression bomb"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, file: str, content: bytes | str, why: str
-) -> None:
-    if isinstance(content, str):
-        width, height = map(int, content.split(" x "))
-        content = png_head(width, height)
-    name = put(tmp_path, kind, **{file: content})
-    with pytest.raises(InputError, match=why):
-        load_dataset(name, tmp_path)
-    refused(name, tmp_path, file, capsys)
-
-
-def png_head(width: int, height: int) -> bytes:
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
-
-
-class Calls:
-    """Pickled, it is a call of a function."""
-
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
-        self._call = (function, arguments)
-
-    def __reduce__(self) -> Any:
-        return self._call
-
-
-def by_name(module: str, name: str, argument: str) -> bytes:
-    """A pickle that calls any function by name, dotted names too."""
-    parts = b"".join(b"X" + struct.pack("<I", len(part)) + part.encode() for part in (module, name))
-    text = b"X" + struct.pack("<I", len(argument)) + argument.encode()
-    return b"\x80\x04" + parts + b"\x93" + text + b"\x85R."
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda mark: pickle.dumps(Calls(os.system, f"touch {mark}"), protocol=2),
-        lambda mark: pickle.dumps({b"data": Calls(eval, f"open({mark!r}, 'w')"), b"labels": []}, protocol=2),
-        lambda mark: pickle.dumps({b"data": Calls(open, mark, "w"), b"labels": []}, protocol=2),
-        lambda mark: pickle.dumps(Calls(np.save, mark, 1), protocol=2),
-        lambda mark: pickle.dumps(Calls(np.memmap, mark, "u1", "w+", 0, 1), protocol=2),
-        lambda mark: by_name("numpy", "ndarray.tofile", mark),
-        lambda mark: by_name("numpy", "fromfile", mark),
-        lambda mark: by_name("numpy.core.multiarray", "fromfile", mark),
-        lambda mark: by_name("numpy", "dtype.__class__", mark),
-        lambda mark: by_name("_codecs", "decode", mark),
-        lambda mark: by_name("numpy._core.multiarray", "_reconstruct.__globals__", mark),
-        lambda mark: by_name("builtins", "getattr", mark),
-        lambda mark: by_name("activecover.lab.datasets._cifar10", "np", mark),
-    ],
-)
-def test_a_batch_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Callable[[str], bytes]) -> None:
-    mark = tmp_path / "mark"
-    file = "cifar-10-batches-py/data_batch_2"
-    put(tmp_path, "cifar10 in Python", **{file: make(str(mark))})
-    assert "has no place in a batch of images" in refused("cifar10", tmp_path, file, capsys)
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize(
-    "batch",
-    [
-        {b"labels": [1, 2, 3]},
-        {b"data": noise(3, 3072)},
-        {b"data": noise(2, 3072), b"labels": [1, 2, 3]},
-        {b"data": noise(3, 3072).astype(np.int8), b"labels": [1, 2, 3]},
-        {b"data": np.asfortranarray(noise(3, 3072)), b"labels": [1, 2, 3]},
-        {b"data": np.array([[None] * 3072] * 3), b"labels": [1, 2, 3]},
-        {b"data": b"x" * 9216, b"labels": [1, 2, 3]},
-        {b"data": noise(3, 3072), b"labels": [1, 2, 10]},
-        {b"data": noise(3, 3072), b"labels": [1, 2, "3"]},
-        {b"data": noise(3, 3072), b"labels": {1, 2, 3}},
-        {b"data": noise(3, 3072), b"labels": None},
-        [1],
-        None,
-    ],
-)
-def test_a_batch_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], batch: Any) -> None:
-    file = "cifar-10-batches-py/test_batch"
-    put(tmp_path, "cifar10 in Python", **{file: pickle.dumps(batch, protocol=2)})
-    refused("cifar10", tmp_path, file, capsys)
-
-
-@pytest.fixture(scope="module")
-def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("valid")
-    for place, kind in enumerate(SMALL):
-        put(folder / str(place), kind)
-    return folder
-
-
-@pytest.mark.parametrize("kind", SMALL)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_any_change_of_bytes_is_refused_or_read(valid: Path, kind: str, data: st.DataObject) -> None:
-    folder, name = valid / str(list(SMALL).index(kind)), kind.partition(" ")[0]
-    file = data.draw(st.sampled_from(sorted(SMALL[kind])))
-    whole = SMALL[kind][file]
-    changed = bytearray(whole[: data.draw(st.integers(1, len(whole)) | st.just(len(whole)))])
-    # Heads are what parsers trust: half of the changes are there.
-    places = st.integers(0, min(300, len(changed) - 1)) | st.integers(0, len(changed) - 1)
-    for at, value in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), max_size=4)):
-        changed[at] = value
-    path = folder / name / file
-    path.write_bytes(changed)
-    said = None
-    try:
-        dataset = load_dataset(name, folder)
-    except InputError as wrong:
-        said = str(wrong)
-    finally:
-        path.write_bytes(whole)
-    if said is None:
-        assert len(dataset) > 0
-        assert dataset.inputs.dtype == np.uint8
-    else:
-        # Where two files contradict each other, it may be the other one that is named.
-        assert said.startswith(str(folder / name))
-        assert len(said.splitlines()) == 1
-
-
 # -- what the check says -----------------------------------------------------------------------------
 
 
@@ -602,14 +243,14 @@ def test_bundled_letters_pass_the_check(tmp_path: Path, capsys: pytest.CaptureFi
 
 OWN = """
 import numpy as np
-from activecover.lab.datasets import Dataset, Recipe, Source
+from activecover.lab.datasets import Dataset, Experiment, DatasetSpec
 from activecover.registry import Entry
 
 def read(folder, watch=None):
     rows = [line.split() for line in (folder / "points.txt").read_text().splitlines()]
     return Dataset("own", np.array([[float(x)] for x, _ in rows]), np.array([label for _, label in rows]))
 
-source = Source("own", "points of mine", read, Recipe())
+source = DatasetSpec("own", "points of mine", read, Experiment())
 entry = Entry(source.name, lambda: source, source.summary)
 """
 

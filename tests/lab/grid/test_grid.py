@@ -228,7 +228,7 @@ def test_compare_and_plot(uninterrupted, capsys, tmp_path):
         (["run", "--budget", "0h", "--out", "x"], "write 90s, 30m or 2h"),
         (["run", "--runs", "0", "--out", "x"], "runs"),
         (["run", "--jobs", "0", "--out", "x"], "jobs"),
-        (["run", "--datasets", "mnist", "--data-dir", "nowhere", "--out", "x"], "not there"),
+        (["run", "--datasets", "mnist", "--data-dir", "nowhere", "--out", "x"], "missing"),
         (["table", "nowhere"], "no experiments here"),
         (["plot", "nowhere", "--out", "x.png"], "no experiments here"),
         (["include", "x", "nowhere.csv"], "no such file"),

@@ -12,7 +12,6 @@ import pytest
 
 from activecover.cli import main
 from activecover.errors import InputError
-from activecover.frontier.ray import connect, disconnect
 from activecover.lab.grid import Cell, Grid, Plan, Result, make_plan, run_plan
 from interrupts import interruptible
 
@@ -38,15 +37,6 @@ def by_processes(plan, tmp_path_factory):
     out = tmp_path_factory.mktemp("grid") / "whole"
     assert run_plan(plan, out, jobs=2)
     return curves(out)
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    folder = tempfile.mkdtemp(prefix="acray", dir="/tmp")
-    connect("local", cpus=2, temp_dir=folder)
-    yield
-    disconnect()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def workers():

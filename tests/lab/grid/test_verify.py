@@ -82,7 +82,7 @@ def test_every_method_has_its_turn():
 def test_without_its_data_nothing_can_be_made_again(tmp_path, capsys):
     chosen = ["--datasets", "mnist", "--data-dir", str(tmp_path)]
     assert main(["bench", "verify", str(CELLS), *chosen]) == 2
-    assert "data sets are not here" in capsys.readouterr().err
+    assert "data sets are missing" in capsys.readouterr().err
     assert main(["bench", "verify", str(CELLS), "--methods", "XX"]) == 2
     assert main(["bench", "verify", str(tmp_path / "none.csv.gz")]) == 2
 

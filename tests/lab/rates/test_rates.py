@@ -123,7 +123,7 @@ def test_commands(tmp_path, monkeypatch, capsys):
     [
         (["rates", "--dims", "x"], "whole numbers"),
         (["rates", "--dims", "0"], "dimensions"),
-        (["rates", "--n", "10..5"], "not understood"),
+        (["rates", "--n", "10..5"], "invalid sizes"),
         (["rates", "--n", "3"], "at least 10 points"),
         (["rates", "--n", "100", "--distribution", "cubee"], "did you mean 'cube'"),
         (["rates", "--n", "100", "--out", "x.txt"], ".csv"),

@@ -1,4 +1,4 @@
-"""The shards' processes: started, called all at once, and replaced when one is lost."""
+"""The processes of the shards: started, called in parallel, and replaced when one is lost."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import numpy.typing as npt
 
 from activecover.errors import ActiveCoverError
 from activecover.frontier._base import Rows
-from activecover.frontier.ray._connect import import_ray
+from activecover.frontier.ray._connect import Actor, import_ray
+from activecover.frontier.ray._files import Layout, Piece
 from activecover.frontier.ray._shard import Later, Shard
-from activecover.frontier.ray._sources import Layout, Piece
 
-#: How often a call is tried, each time with a new process, before it is given up.
+#: Attempts per call, each with a new process, before giving up.
 ATTEMPTS = 4
 
 
 class Shards:
     """One Ray actor per shard.
 
-    An actor that is lost (killed, out of memory, its node gone) is replaced by a new one, which reads
-    its files again and hears what has happened to its rows since; then the call is made again. Frontiers
-    are not replayed here: a new actor does not know them, and whoever asks says all.
+    An actor that is lost (killed, out of memory, or its node gone) is replaced by a new one, which reads its files
+    again and is told about later changes to its rows; then the call is repeated. Frontiers are not replayed here: a new
+    actor does not know them, and the caller sends their full state.
 
     Parameters
     ----------
     parts : sequence of sequences of Piece
         What each shard reads.
     layout : Layout
-        How.
+        How to read it.
     backend : str
         The exact frontier that shards use.
     options : mapping
-        Of the Ray actors: ``num_cpus``, ``memory``, ``resources``, ….
+        Options of the Ray actors: ``num_cpus``, ``memory``, ``resources``, ….
     patience : float
         Seconds to wait for an answer.
     """
@@ -51,14 +51,14 @@ class Shards:
     ) -> None:
         self._ray = import_ray()
         self._parts, self._layout, self._backend, self._patience = parts, layout, backend, patience
-        # Placed wherever there is room, and spread, unless the caller asks for something else.
+        # Spread over the nodes wherever there is room, unless the caller asks otherwise.
         self._options = {"num_cpus": 0, "scheduling_strategy": "SPREAD", **options, "max_restarts": 0}
         self._lock = threading.RLock()
         self._firsts = np.concatenate([[0], np.cumsum([sum(map(len, part)) for part in parts])[:-1]]).astype(np.int64)
         self._later = [Later() for _ in parts]
         self._stored: tuple[str, npt.NDArray[np.float32]] | None = None
         self._actors = [self._start(shard) for shard in range(len(parts))]
-        #: How many actors had to be replaced so far.
+        #: Number of actors replaced so far.
         self.replaced = 0
 
     def __len__(self) -> int:
@@ -66,22 +66,22 @@ class Shards:
 
     @property
     def rows(self) -> int:
-        """How many rows the files have."""
+        """Number of rows in the files."""
         return sum(len(piece) for part in self._parts for piece in part)
 
     def split(self, rows: Rows) -> dict[int, npt.NDArray[np.bool_]]:
-        """Which shards have which of some rows, as masks."""
+        """The shards of the given rows, each with a mask of its rows."""
         owners = np.searchsorted(self._firsts, rows, side="right") - 1
         return {int(shard): owners == shard for shard in np.unique(owners)}
 
     def part(self, shard: int, ascending: Rows) -> Rows:
-        """Those of some rows that a shard has."""
+        """The given rows that belong to a shard."""
         bounds = [self._firsts[shard], *self._firsts[shard + 1 : shard + 2]]
         places = np.searchsorted(ascending, bounds).tolist()
         return ascending[slice(*places) if len(places) == 2 else slice(places[0], None)]
 
     def build(self, metric: str, origin: npt.NDArray[np.float32]) -> None:
-        """Store the rows in all shards; a new actor will do the same from here on."""
+        """Store the rows in all shards; replacement actors will do the same."""
         self._stored = (metric, origin)
         self.call("build", {shard: (metric, origin, Later()) for shard in range(len(self))})
 
@@ -94,10 +94,10 @@ class Shards:
             self._later[last] = Later((*old.added, encoded), old.withdrawn)
 
     def withdraw(self, rows: Rows) -> None:
-        """Erase rows where they are."""
+        """Erase rows in their shards."""
         with self._lock:
             owned = {shard: rows[mask] for shard, mask in self.split(rows).items()}
-            # Noted first: an actor that is lost meanwhile erases them as soon as it has read them again.
+            # Recorded first: an actor that replaces a lost one erases them as soon as it has read them.
             for shard, part in owned.items():
                 old = self._later[shard]
                 self._later[shard] = Later(old.added, (*old.withdrawn, *part.tolist()))
@@ -117,7 +117,8 @@ class Shards:
                 left = list(lost)
         shard, reason = next(iter(lost.items()))
         raise ActiveCoverError(
-            f"shard {shard} of {len(self)} was lost {ATTEMPTS} times in a row ({reason}): has its node enough memory?"
+            f"shard {shard} of {len(self)} was lost {ATTEMPTS} times in a row ({reason}): "
+            "does its node have enough memory?"
         )
 
     def close(self) -> None:
@@ -125,45 +126,45 @@ class Shards:
         for actor in self._actors:
             self._ray.kill(actor)
 
-    def _start(self, shard: int) -> Any:
+    def _start(self, shard: int) -> Actor:
         first = int(self._firsts[shard])
         actor = self._ray.remote(Shard).options(**self._options)
-        return actor.remote(self._parts[shard], self._layout, first, self._backend)
+        started: Actor = actor.remote(self._parts[shard], self._layout, first, self._backend)
+        return started
 
     def _replace(self, lost: Sequence[int]) -> None:
-        """New processes in place of lost ones, with the rows as they are now."""
+        """Replace lost processes by new ones with the current rows."""
         for shard in lost:
-            # It may still run, out of reach: then it must not go on holding its memory.
+            # It may still be running out of reach, and must not keep its memory.
             self._ray.kill(self._actors[shard])
             self._actors[shard] = self._start(shard)
             self.replaced += 1
         if self._stored is not None:
             waiting = {shard: self._actors[shard].build.remote(*self._stored, self._later[shard]) for shard in lost}
-            # One that is lost again here will be noticed by the call that follows.
+            # If it is lost again, the next call notices.
             self._gather(waiting, {})
 
     def _gather(self, waiting: Mapping[int, Any], answers: dict[int, Any]) -> dict[int, str]:
-        """Collect answers; which shards are lost, and why. What a shard refuses is raised."""
+        """Collect answers, and return the lost shards with the reason. An error raised by a shard is raised here."""
         errors = self._ray.exceptions
         lost: dict[int, str] = {}
         for shard, reference in waiting.items():
             try:
                 answers[shard] = self._ray.get(reference, timeout=self._patience)
             except errors.RayTaskError as wrong:
-                raise _plain(shard, wrong) from wrong.cause
+                raise _plain(shard, wrong.cause) from wrong.cause
             except errors.GetTimeoutError:
                 raise ActiveCoverError(
                     f"shard {shard} of {len(self)} gave no answer within {self._patience:g} s: "
-                    "has the cluster room for all shards?"
+                    "does the cluster have room for all shards?"
                 ) from None
             except errors.RayError as wrong:
                 lost[shard] = str(wrong).strip().partition("\n")[0] or type(wrong).__name__
         return lost
 
 
-def _plain(shard: int, wrong: Any) -> Exception:
-    """What went wrong in another process, as it would have been said in this one."""
-    cause = wrong.cause
+def _plain(shard: int, cause: BaseException) -> Exception:
+    """An error of another process, as it would have been raised in this one."""
     if isinstance(cause, ActiveCoverError):
         return type(cause)(str(cause))
     return ActiveCoverError(f"shard {shard}: {type(cause).__name__}: {cause}".partition("\n")[0])

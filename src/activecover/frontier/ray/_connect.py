@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, or starting a small one of our own."""
+"""Joining a Ray cluster, or starting a local one."""
 
 from __future__ import annotations
 
@@ -6,39 +6,53 @@ import logging
 import os
 import socket
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
 
 from activecover.errors import ActiveCoverError, InputError, check_count
 from activecover.extras import require
 
-#: Answers are small; Ray would set aside a third of the memory for objects otherwise.
+#: Answers are small; by default Ray would reserve a third of the memory for objects.
 _OBJECT_STORE_BYTES = 128 << 20
 _SECONDS_TO_ANSWER = 5.0
 
 
-def import_ray() -> Any:
-    """Ray, with its reports to the makers switched off, or a line that says what to install."""
-    # Ray reads both when it is imported or started.
+class RemoteMethod(Protocol):
+    """A method of an object in another process."""
+
+    def remote(self, *arguments: object) -> object:
+        """Call the method there, and return a reference to its result."""
+
+
+class Actor(Protocol):
+    """An object in another process, by its methods."""
+
+    def __getattr__(self, method: str) -> RemoteMethod: ...
+
+
+def import_ray() -> ModuleType:
+    """The Ray module with usage statistics switched off, or an error that says what to install."""
+    # Ray reads both variables when it is imported or started.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     return require("ray", extra="ray", purpose="pools in shards and spread grids")
 
 
 def connect(address: str | None = None, *, cpus: int | None = None, temp_dir: str | Path | None = None) -> bool:
-    """Join the Ray cluster at an address, or start one on this machine; whether one was started.
+    """Join the Ray cluster at an address, or start one on this machine; return whether one was started.
 
-    Joined once, a process stays joined: further calls change nothing, and another address is refused.
+    A process that has joined a cluster stays joined: further calls change nothing, and another address is refused.
 
     Parameters
     ----------
     address : str, optional
         ``host:port`` of a running cluster, ``ray://host:port`` of its client server, or ``auto`` for the
-        one that this machine belongs to. Where not given, ``RAY_ADDRESS`` is looked at, and without it a
-        cluster is started here, for as long as this process lives, on the loopback interface only.
+        one that this machine belongs to. By default ``RAY_ADDRESS``; if that is not set, a cluster is started on this
+        machine, on the loopback interface only, until this process ends.
     cpus : int, optional
         Processors of a cluster that is started; all by default.
     temp_dir : path, optional
-        Folder for the files of a cluster that is started; a short path, as sockets go into it.
+        Folder for the files of a cluster that is started; needs a short path, as it holds sockets.
     """
     check_count("cpus", cpus, 0)
     ray = import_ray()
@@ -58,11 +72,11 @@ def connect(address: str | None = None, *, cpus: int | None = None, temp_dir: st
 
 
 def disconnect() -> None:
-    """Leave the cluster; one that was started here ends."""
+    """Leave the cluster; a cluster started here ends."""
     import_ray().shutdown()
 
 
-def _start(ray: Any, address: str, options: dict[str, Any]) -> bool:
+def _start(ray: ModuleType, address: str, options: dict[str, Any]) -> bool:
     try:
         ray.init(address=address, **options)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError, OSError, ImportError, AssertionError) as wrong:
@@ -73,8 +87,8 @@ def _start(ray: Any, address: str, options: dict[str, Any]) -> bool:
     return address == "local"
 
 
-def _check_same(ray: Any, address: str | None) -> None:
-    """A process is part of one cluster at a time."""
+def _check_same(ray: ModuleType, address: str | None) -> None:
+    """Refuse another address: a process can be part of only one cluster."""
     if address in (None, "local", "auto") or str(address).startswith("ray://"):
         return
     _check_reachable(str(address))
@@ -85,7 +99,7 @@ def _check_same(ray: Any, address: str | None) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Say at once that nobody is there: Ray itself goes on trying for a long time."""
+    """Fail at once if the address does not answer: Ray itself keeps trying for a long time."""
     if address == "auto":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -95,7 +109,7 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as wrong:
         reason = wrong.strerror or str(wrong)
-        raise InputError(f"Ray cluster {address!r}: nobody answers there ({reason}); is it running?") from wrong
+        raise InputError(f"Ray cluster {address!r}: no answer ({reason}); is it running?") from wrong
 
 
 def _first_line(wrong: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The frontier of a pool in shards: every shard says which of its rows are nearest, and the best come first."""
+"""The frontier of a pool in shards: every shard returns its nearest rows, and the best are merged."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from activecover.errors import InputError
-from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike
+from activecover.frontier._base import Frontier, Nearest, Rows, RowsLike, known_keys, new_keys
 from activecover.frontier._locked import one_at_a_time
 from activecover.frontier.ray._pool import ShardedPool
 from activecover.frontier.ray._shard import Answer, Changes
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors
 
 _numbers = itertools.count(1)
 
 
 class RayFrontier(Frontier):
-    """Exact, over all shards of a pool; a step is one call to every shard at once.
+    """An exact frontier over all shards of a pool; a step is one parallel call to every shard.
 
-    What changes is noted here and sent along with the next question. All that a shard's frontier depends
-    on is known here too: the positives with their vectors, and the closed rows. A shard that was lost is
-    told all of it, and answers as the old one would have.
+    Changes are collected here and sent with the next query. Everything a shard's frontier depends on is also known
+    here: the positives with their vectors, and the closed rows. A shard that replaces a lost one is sent all of it, and
+    answers as the lost one would have.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class RayFrontier(Frontier):
         self._closed: set[int] = set()
         self._rows = len(pool)
         self._forget_pending()
-        #: Shards that have to be told everything.
+        #: Shards that need the full state.
         self._uninformed = set(range(len(pool.shards)))
-        # Shards may drop their part of a frontier that is gone; they hear of it with the next question.
+        # Shards may drop their part of a deleted frontier; the next query tells them.
         self._ended = pool.ended_frontiers
         weakref.finalize(self, self._ended.append, self._number)
 
@@ -60,10 +60,8 @@ class RayFrontier(Frontier):
         return len(self._positives)
 
     @one_at_a_time
-    def add(self, keys: RowsLike, vectors: npt.NDArray[np.float32]) -> None:
-        new = np.asarray(keys, np.int64).tolist()
-        if len(set(new)) != len(new) or any(key in self._positives for key in new):
-            raise InputError("a positive can be added once only: remove it before adding it again")
+    def add(self, keys: RowsLike, vectors: Vectors) -> None:
+        new = new_keys(keys, self._positives).tolist()
         self._drop_erased()
         matrix = np.array(vectors, np.float32).reshape(len(new), self._pool.dimensions)
         self._positives.update(zip(new, matrix, strict=True))
@@ -72,11 +70,7 @@ class RayFrontier(Frontier):
     @one_at_a_time
     def remove(self, keys: RowsLike) -> None:
         self._drop_erased()
-        gone = np.asarray(keys, np.int64).tolist()
-        for key in gone:
-            if key not in self._positives:
-                raise InputError(f"positive {key} is not known here")
-        self._drop(gone)
+        self._drop(known_keys(keys, self._positives).tolist())
 
     @one_at_a_time
     def retire(self, rows: RowsLike) -> None:
@@ -103,19 +97,19 @@ class RayFrontier(Frontier):
             return _merge([], k)
         held = np.unique(np.asarray(without, np.int64))
         news = self._news()
-        settled = _sorted(self._to_close)
+        closed = _sorted(self._to_close)
         self._forget_pending()
         uninformed, self._uninformed = self._uninformed, set(range(len(self._pool.shards)))
         answers = self._ask(news, uninformed, k, held)
-        # Only now is it certain that every shard has heard everything.
+        # Only now is it certain that every shard has received everything.
         self._uninformed = set()
-        self._pool.forget(settled)
+        self._pool.forget(closed)
         found = _merge(answers, k)
         self._keep(found, answers)
         return found
 
     def _ask(self, news: Changes, uninformed: set[int], k: int, held: Rows) -> list[Answer]:
-        """One call to every shard, and a second one to those that turn out to be new."""
+        """Call every shard, and a second time those that turn out to be new."""
         shards = self._pool.shards
         ended = tuple(self._ended)
         everything = self._everything() if uninformed else None
@@ -130,20 +124,20 @@ class RayFrontier(Frontier):
             again = {shard: self._question(shard, everything, k, held, ended) for shard in new}
             answers |= shards.call("step", again)
         for number in ended:
-            with suppress(ValueError):  # another thread's question has told the shards as well
+            with suppress(ValueError):  # another thread's query has told the shards as well
                 self._ended.remove(number)
         return [answers[shard] for shard in sorted(answers)]
 
     def _question(
         self, shard: int, changes: Changes, k: int, held: Rows, ended: tuple[int, ...]
     ) -> tuple[int, Changes, int, Rows, tuple[int, ...]]:
-        """What one shard is asked: of the rows only its own."""
+        """The query to one shard, reduced to its own rows."""
         own = self._pool.shards.part
         its = replace(changes, closed=own(shard, changes.closed), opened=own(shard, changes.opened))
         return self._number, its, k, own(shard, held), ended
 
     def _news(self) -> Changes:
-        """What has happened since the last question."""
+        """Changes since the last query."""
         return Changes(
             whole=False,
             removed=_sorted(self._removed),
@@ -155,7 +149,7 @@ class RayFrontier(Frontier):
         )
 
     def _everything(self) -> Changes:
-        """All that there is to know, for a shard that knows nothing."""
+        """The full state, for a new shard."""
         return Changes(
             whole=True,
             removed=_array([]),
@@ -177,7 +171,7 @@ class RayFrontier(Frontier):
         self._to_open: set[int] = set()
 
     def _keep(self, found: Nearest, answers: list[Answer]) -> None:
-        """Have the vectors of proposed rows at hand: those that turn out positive are needed next."""
+        """Keep the vectors of proposed rows: those that turn out positive are needed next."""
         for answer in answers:
             if answer.vectors is not None:
                 proposed = np.isin(answer.rows, found.rows)
@@ -193,7 +187,7 @@ class RayFrontier(Frontier):
 
     @one_at_a_time
     def _drop_erased(self) -> None:
-        """A positive that was erased since this was last looked at is one no more."""
+        """Drop positives erased since the last check."""
         if self._erasures != self._pool.erasures:
             self._erasures = self._pool.erasures
             self._drop([key for key in self._positives if key >= 0 and self._pool.withdrawn[key]])
@@ -207,7 +201,7 @@ class RayFrontier(Frontier):
 
 
 def _merge(answers: list[Answer], k: int) -> Nearest:
-    """The nearest of all: by squared distance, then by row."""
+    """Merge the nearest rows: by squared distance, then by row."""
     if not answers:
         return Nearest(_array([]), np.zeros(0), _array([]))
     rows = np.concatenate([answer.rows for answer in answers])

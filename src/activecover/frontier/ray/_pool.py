@@ -1,4 +1,4 @@
-"""A pool whose vectors lie in shards: everything a pool is asked for, and no vectors here."""
+"""A pool whose vectors are held by shards and not by this process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from activecover.errors import InputError, check_count
 from activecover.frontier._base import Rows
 from activecover.frontier.ray._actors import Shards
 from activecover.frontier.ray._connect import connect, import_ray
-from activecover.frontier.ray._shard import StoredMatrix, Survey
-from activecover.frontier.ray._sources import Layout, cut, find_sources
-from activecover.pool import DenseMatrix, Matrix, Pool, origin_of
+from activecover.frontier.ray._files import Layout, cut, find_files
+from activecover.frontier.ray._shard import ShardSummary, StoredMatrix
+from activecover.pool import DenseMatrix, DenseVectors, Matrix, Pool, VectorsLike, as_matrix, origin_of
 
-#: How many bytes of vectors are kept of rows that were proposed and may be told positive.
+#: Bytes of vectors to keep of proposed rows, which may turn out positive.
 _KEPT_BYTES = 1 << 24
 _METRICS = ("euclidean", "cosine")
 _PATIENCE = 1800.0
@@ -27,26 +27,26 @@ _PATIENCE = 1800.0
 class ShardedPool(Pool):
     """A pool spread over the processes of a Ray cluster, each of which reads its own part of the files.
 
-    Values are stored, and distances computed, exactly as by a :class:`~activecover.pool.Pool` of the
-    same files: shards tell each other the range of every column before they store a row.
+    Values are stored, and distances computed, exactly as in a :class:`~activecover.pool.Pool` of the same files: the
+    shards exchange the range of every column before they store a row.
     :class:`~activecover.learners.ExploreCommit`, :class:`~activecover.Campaign` and
-    :func:`~activecover.simulate_one` take it in place of a pool. Learners that need all vectors at once
+    :func:`~activecover.simulate_one` accept it in place of a pool. Learners that need all vectors at once
     (the one-class baselines) do not.
 
     Parameters
     ----------
     sources : path, address, or sequence of them
         ``.npy`` or Parquet files, local or in any storage that fsspec knows (``s3://bucket/part-*.npy``).
-        Patterns are expanded, in alphabetical order. All nodes must be able to read them.
+        Patterns are expanded in alphabetical order. All nodes must be able to read the files.
     shards : int, optional
-        Into how many parts; one per processor of the cluster by default.
+        Number of shards; one per processor of the cluster by default.
     metric : {"euclidean", "cosine"}
-        How far two rows are apart.
+        The distance between two rows.
     columns, id_col, label_col, content_cols : optional
-        Columns of Parquet files: vectors (by default all numeric ones but id and label), ids (row numbers
-        where not given; ids are held by this process), labels (left out), and what to show a person.
+        Columns of Parquet files: vectors (by default all numeric ones except id and label), ids (row numbers by
+        default; ids are held by this process), labels (left out), and what to show to a person.
     storage_options : mapping, optional
-        For fsspec: keys, endpoints. Better left to the environment of the nodes.
+        Options for fsspec, such as keys and endpoints; better set in the environment of the nodes.
     address : str, optional
         The cluster, as in :func:`connect`.
     backend : str
@@ -55,12 +55,12 @@ class ShardedPool(Pool):
         Options of the Ray actors, such as ``{"num_cpus": 4}`` (then a shard uses four threads) or
         ``{"memory": 12 << 30}`` (then Ray counts it).
     patience : float
-        Seconds to wait for a shard's answer, reading its files included.
+        Seconds to wait for a shard's answer, including the time to read its files.
 
     Notes
     -----
-    Rows added with :meth:`extend` go to the last shard; as there is no file to read them from again, this
-    process keeps them too.
+    Rows added with :meth:`extend` go to the last shard. As there is no file to read them from again, this process
+    keeps them too.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class ShardedPool(Pool):
     ) -> None:
         check_count("shards", shards)
         if metric not in _METRICS:
-            raise InputError(f"metric {metric!r}: a pool in shards knows {' and '.join(_METRICS)}")
+            raise InputError(f"metric {metric!r}: a pool in shards supports {' and '.join(_METRICS)}")
         if not patience > 0:
             raise InputError(f"patience {patience!r}: give a number of seconds above 0")
         vector_columns = None if columns is None else tuple(columns)
         layout = Layout(vector_columns, id_col, label_col, tuple(content_cols), dict(storage_options or {}))
         connect(address)
-        parts = cut(find_sources(sources, layout), shards or _processors())
+        parts = cut(find_files(sources, layout), shards or _processors())
         group = Shards(parts, layout, backend=backend, options=actor_options or {}, patience=patience)
         try:
             self._sharded, ids = _open(group, metric)
@@ -95,7 +95,7 @@ class ShardedPool(Pool):
         except BaseException:
             group.close()
             raise
-        #: Numbers of frontiers that are gone, and that the shards have not heard of.
+        #: Numbers of deleted frontiers that the shards have not been told about.
         self.ended_frontiers: list[int] = []
         self._content_cols = layout.content_cols
         self._added_contents: dict[int, dict[str, Any]] = {}
@@ -112,15 +112,15 @@ class ShardedPool(Pool):
 
     @property
     def shards(self) -> Shards:
-        """The processes with the rows."""
+        """The processes that hold the rows."""
         return self._sharded.shards
 
     def close(self) -> None:
-        """End the shards' processes; the cluster stays."""
+        """End the shards' processes; the cluster keeps running."""
         self.shards.close()
 
     def content(self, row: int) -> dict[str, Any]:
-        """What to show a person for one row; asked of its shard."""
+        """What to show a person for one row, read from its shard."""
         if row in self._added_contents:
             return self._added_contents[row]
         if not self._content_cols:
@@ -131,14 +131,14 @@ class ShardedPool(Pool):
 
     def extend(
         self,
-        vectors: Any,
+        vectors: VectorsLike,
         *,
         ids: Sequence[str] | None = None,
         contents: Mapping[str, Sequence[Any]] | None = None,
     ) -> npt.NDArray[np.int64]:
         """Add rows at the end, to the last shard, and return their numbers."""
         columns = {name: list(values) for name, values in (contents or {}).items()}
-        count = len(vectors)
+        count = len(as_matrix(vectors))
         if set(columns) != set(self._content_cols) or any(len(values) != count for values in columns.values()):
             raise InputError(f"added rows need the pool's content columns: {sorted(self._content_cols) or 'none'}")
         rows = super().extend(vectors, ids=ids)
@@ -148,27 +148,27 @@ class ShardedPool(Pool):
         return rows
 
     def withdraw(self, rows: npt.ArrayLike) -> None:
-        """Erase rows, in their shards and here. The files are yours to clean."""
+        """Erase rows in their shards and here; the original files are not changed."""
         super().withdraw(rows)
         for row in np.atleast_1d(np.asarray(rows)).tolist():
             if row in self._added_contents:
                 self._added_contents[row] = dict.fromkeys(self._content_cols)
 
     def without(self, rows: npt.ArrayLike) -> Pool:
-        """Not for a pool in shards: there is one copy of its rows."""
-        raise InputError("a pool in shards has no copies: withdraw erases rows in place")
+        """Not supported: a pool in shards has only one copy of its rows."""
+        raise InputError("a pool in shards cannot be copied: withdraw erases rows in place")
 
     def check_dense(self, who: str) -> None:
-        """Refuse on behalf of something that needs all vectors at hand."""
+        """Refuse, on behalf of something that needs all vectors in memory."""
         raise InputError(
-            f"{who} needs all vectors at hand, and this pool lies in shards: use explore-commit or offline"
+            f"{who} needs all vectors in memory, and this pool is in shards: use explore-commit or offline"
         )
 
     def fingerprint(self, rows: int | None = None, *, contents: bool = False) -> dict[str, str]:
-        """Hashes of the first ``rows`` ids and vectors, however they are spread over shards.
+        """Hashes of the first ``rows`` ids and vectors, independent of how they are spread over shards.
 
-        They differ from those of a plain pool, whose vectors are hashed one after the other. Contents stay in
-        their files, which nothing here reads as a whole: they are not hashed.
+        They differ from those of an ordinary pool, whose vectors are hashed in sequence. Contents are not hashed, as
+        they stay in their files, which are never read as a whole.
         """
         count = len(self) if rows is None else rows
         names = hashlib.blake2b(digest_size=16)
@@ -181,16 +181,16 @@ class ShardedPool(Pool):
         return {"ids": names.hexdigest(), "vectors": "".join(f"{total:016x}" for total in totals)}
 
     def remember(self, rows: Rows, vectors: npt.NDArray[np.float32]) -> None:
-        """Keep the vectors of rows that were proposed: :meth:`take` will be asked for the positive ones."""
+        """Keep the vectors of proposed rows, since :meth:`take` will be called for the positive ones."""
         self._sharded.remember(rows, vectors)
 
     def forget(self, rows: Rows) -> None:
-        """Let go of vectors kept by :meth:`remember`: these rows are settled."""
+        """Drop vectors kept by :meth:`remember`, once their rows are closed."""
         self._sharded.forget(rows)
 
 
-class ShardedMatrix(Matrix):
-    """What the driver has of the vectors: their origin, and the few that may be needed next."""
+class ShardedMatrix(Matrix[DenseVectors]):
+    """What the driver holds of the vectors: their origin, and the few that may be needed next."""
 
     kind = "sharded"
 
@@ -206,8 +206,10 @@ class ShardedMatrix(Matrix):
         return self._rows
 
     @property
-    def vectors(self) -> Any:
-        raise InputError("the vectors of a pool in shards are not here: use the frontier 'ray', or take for some rows")
+    def vectors(self) -> DenseVectors:
+        raise InputError(
+            "the vectors of a pool in shards are not in this process: use the frontier 'ray', or take some rows"
+        )
 
     def take(self, rows: Rows) -> npt.NDArray[np.float32]:
         taken = np.empty((len(rows), self.dimensions), np.float32)
@@ -227,7 +229,7 @@ class ShardedMatrix(Matrix):
                 taken[place] = self._kept[row]
         return taken
 
-    def encode(self, given: Any) -> npt.NDArray[np.float32]:
+    def encode(self, given: VectorsLike) -> npt.NDArray[np.float32]:
         return self._encoder.encode(given)
 
     def append(self, encoded: npt.NDArray[np.float32]) -> None:
@@ -239,9 +241,9 @@ class ShardedMatrix(Matrix):
         self.shards.withdraw(rows)
 
     def copy(self) -> Self:
-        raise InputError("a pool in shards has no copies")
+        raise InputError("a pool in shards cannot be copied")
 
-    def part(self, rows: Rows) -> Matrix:
+    def part(self, rows: Rows) -> Matrix[DenseVectors]:
         return DenseMatrix.restored(self.take(rows), self.origin, self._metric, None)
 
     def chunks(self, vectors: npt.NDArray[np.float32], count: int) -> Iterator[bytes]:
@@ -260,19 +262,19 @@ class ShardedMatrix(Matrix):
 
 
 def _open(shards: Shards, metric: str) -> tuple[ShardedMatrix, list[str] | None]:
-    """Let all shards read their rows, put together what they say, and let them store."""
-    answers = shards.call("survey", dict.fromkeys(range(len(shards)), ()))
-    surveys: list[Survey] = [answers[shard] for shard in range(len(shards))]
-    widths = {len(survey.low) for survey in surveys}
+    """Let all shards read their rows, combine their column ranges, and let them store the rows."""
+    answers = shards.call("summary", dict.fromkeys(range(len(shards)), ()))
+    summaries: list[ShardSummary] = [answers[shard] for shard in range(len(shards))]
+    widths = {len(summary.low) for summary in summaries}
     if len(widths) > 1:
         raise InputError(f"the files differ in their number of vector columns: {sorted(widths)}")
-    low = np.min([survey.low for survey in surveys], axis=0)
-    high = np.max([survey.high for survey in surveys], axis=0)
+    low = np.min([summary.low for summary in summaries], axis=0)
+    high = np.max([summary.high for summary in summaries], axis=0)
     origin = origin_of(low, high) if metric == "euclidean" else np.zeros(len(low), np.float32)
     shards.build(metric, origin)
-    if surveys[0].ids is None:
+    if summaries[0].ids is None:
         return ShardedMatrix(shards, metric, origin), None
-    return ShardedMatrix(shards, metric, origin), [name for survey in surveys for name in survey.ids or ()]
+    return ShardedMatrix(shards, metric, origin), [name for summary in summaries for name in summary.ids or ()]
 
 
 def _processors() -> int:

@@ -1,4 +1,4 @@
-"""One shard: a part of the pool with ordinary exact frontiers on it, in a process of its own."""
+"""One shard: a part of the pool, with ordinary exact frontiers, in its own process."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.frontier._base import Frontier, Nearest, Rows
 from activecover.frontier.ray._connect import import_ray
-from activecover.frontier.ray._sources import Layout, Piece, Table, read_pieces, rows_counted_from
-from activecover.pool import DenseMatrix, Pool, as_matrix, value_range
+from activecover.frontier.ray._files import Layout, Piece, PieceRows, read_pieces, rows_counted_from
+from activecover.pool import DenseMatrix, Pool, VectorsLike, as_matrix, dense_vectors, value_range
 
-#: Moves every key below zero, in order: to a shard all positives come from outside.
+#: Shifts every key below zero, preserving order: to a shard all positives come from outside.
 _OUTSIDE = 1 << 62
-#: Vectors go along with an answer up to this size.
+#: Vectors are sent with an answer up to this size.
 _VECTOR_BYTES = 1 << 22
 
 Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """What a shard says of its rows before they are stored: the range of each column, and ids."""
+class ShardSummary:
+    """What a shard reports about its rows before storing them: the range of each column, and the ids."""
 
     low: npt.NDArray[np.float64]
     high: npt.NDArray[np.float64]
@@ -36,7 +36,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What has happened to a shard's rows since its files were read."""
+    """Changes to a shard's rows since its files were read."""
 
     added: tuple[Vectors, ...] = ()
     withdrawn: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has happened to a frontier since the last question; ``whole`` means since its beginning."""
+    """Changes to a frontier since the last query; ``whole`` means since it was created."""
 
     whole: bool
     removed: Rows
@@ -57,7 +57,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A shard's nearest rows, with what settles ties: the squared distances."""
+    """A shard's nearest rows, with the squared distances that decide ties."""
 
     rows: Rows
     squares: npt.NDArray[np.float64]
@@ -67,22 +67,22 @@ class Answer:
 
 
 class StoredMatrix(DenseMatrix):
-    """Rows of a larger pool, stored as that pool would: around its origin, not around one of their own."""
+    """Rows of a larger pool, centred on the origin of that pool."""
 
     def __init__(self, matrix: npt.NDArray[Any], metric: str, origin: Vectors) -> None:
         self._metric, self._columns = metric, None
         self.dimensions = int(matrix.shape[1])
         self.origin = origin
         as_it_is = metric == "euclidean" and matrix.dtype == np.float32 and not origin.any()
-        # Read by us and for us: no copy is needed to make it ours.
+        # Read by this process only: no protective copy is needed.
         self._values = matrix if as_it_is and matrix.flags.c_contiguous else self._stored(matrix)
 
 
 class _Part(StoredMatrix):
-    """As a shard holds it: what comes to a shard later has been encoded on the way."""
+    """The matrix of a shard; rows that are added later arrive encoded."""
 
-    def encode(self, given: Vectors) -> Vectors:
-        return given
+    def encode(self, given: VectorsLike) -> Vectors:
+        return np.asarray(given, np.float32)
 
 
 class _Known:
@@ -95,19 +95,19 @@ class _Known:
 
 
 class Shard:
-    """Rows ``first``, ``first + 1``, … of a pool. Row numbers are those of the whole pool throughout.
+    """Rows ``first``, ``first + 1``, … of a pool. Row numbers always refer to the whole pool.
 
-    Nothing is read before it is asked for, so that whatever goes wrong has a caller to tell.
+    Files are read on the first call, so that an error has a caller to report to.
     """
 
     def __init__(self, pieces: Sequence[Piece], layout: Layout, first: int, backend: str) -> None:
         self._pieces, self._layout, self._first, self._backend = pieces, layout, first, backend
-        self._table: Table | None = None
+        self._table: PieceRows | None = None
         self._pool: Pool | None = None
         self._frontiers: dict[int, _Known] = {}
 
     def process(self) -> int:
-        """The number of the process that this runs in."""
+        """The id of the process that this runs in."""
         return os.getpid()
 
     def node(self) -> str:
@@ -115,12 +115,12 @@ class Shard:
         place: str = import_ray().get_runtime_context().get_node_id()
         return place
 
-    def survey(self) -> Survey:
-        """Read the rows, check them, and say what the other shards need to know."""
+    def summary(self) -> ShardSummary:
+        """Read and check the rows, and return what the other shards need to know."""
         table = self._read()
         with rows_counted_from(self._first):
             low, high = value_range(as_matrix(table.vectors), None)
-        return Survey(low, high, table.ids)
+        return ShardSummary(low, high, table.ids)
 
     def build(self, metric: str, origin: npt.NDArray[np.float32], later: Later) -> None:
         """Store the rows as a pool of all rows would."""
@@ -135,8 +135,7 @@ class Shard:
 
     def take(self, rows: Rows) -> Vectors:
         """The stored vectors of some rows."""
-        vectors: Vectors = self._stored().take(rows - self._first)
-        return vectors
+        return dense_vectors(self._stored().take(rows - self._first))
 
     def content(self, row: int) -> dict[str, Any]:
         """What to show a person for a row."""
@@ -151,12 +150,12 @@ class Shard:
         self._stored().withdraw(rows - self._first)
         for texts in self._contents.values():
             for row in (rows - self._first).tolist():
-                # Added rows have their contents with the one who added them.
+                # The contents of added rows are held by the process that added them.
                 if row < len(texts):
                     texts[row] = None
 
     def digest(self, stop: int) -> tuple[int, int]:
-        """A sum of hashes of the rows before ``stop``: the same, added up, however they are spread."""
+        """A sum of hashes of the rows before ``stop``; the total does not depend on how rows are spread."""
         pool = self._stored()
         total = np.zeros(2, np.uint64)
         for start in range(0, min(len(pool), stop - self._first), 4096):
@@ -169,7 +168,7 @@ class Shard:
         return int(total[0]), int(total[1])
 
     def step(self, number: int, changes: Changes, k: int, without: Rows, ended: Sequence[int] = ()) -> Answer | None:
-        """Take in changes of a frontier, then answer: its nearest rows; None where it is not known here."""
+        """Apply changes to a frontier and return its nearest rows; None if the frontier is not known here."""
         for old in ended:
             self._frontiers.pop(old, None)
         if changes.whole:
@@ -184,7 +183,7 @@ class Shard:
     def _apply(self, known: _Known, changes: Changes) -> None:
         frontier = known.frontier
         self._cover(known, changes.rows, whole=changes.whole)
-        # Closed first and opened last: so nothing is computed for a row that does not need it.
+        # Close first and open last, so that nothing is computed unnecessarily.
         frontier.retire(changes.closed - self._first)
         if len(changes.removed):
             frontier.remove(changes.removed - _OUTSIDE)
@@ -197,7 +196,7 @@ class Shard:
             frontier.restore(changes.opened - self._first)
 
     def _cover(self, known: _Known, rows: int, *, whole: bool) -> None:
-        """Let a frontier see the rows up to the one that it has been told of, and no further."""
+        """Limit a frontier to the rows that it has been told about."""
         there = len(self._stored())
         rows = min(rows - self._first, there)
         if not whole and rows == known.rows:
@@ -209,10 +208,10 @@ class Shard:
         known.rows = rows
 
     def _answer(self, known: _Known, found: Nearest) -> Answer:
-        vectors = self._stored().take(found.rows)
+        vectors = dense_vectors(self._stored().take(found.rows))
         keys = found.sources + _OUTSIDE
         sources = np.array([known.vectors[key] for key in keys.tolist()], np.float32).reshape(vectors.shape)
-        # Different squares may have one root: the merge needs the squares. This is the kernel's definition.
+        # Different squares may have the same root, so the merge needs the squares, as the kernel defines them.
         squares = ((vectors.astype(np.float64) - sources.astype(np.float64)) ** 2).sum(axis=1)
         small = vectors.nbytes <= _VECTOR_BYTES
         return Answer(found.rows + self._first, squares, found.distances, keys, vectors if small else None)
@@ -225,11 +224,11 @@ class Shard:
             raise InputError(f"backend {self._backend!r} is approximate: shards need an exact one")
         return frontier
 
-    def _read(self) -> Table:
+    def _read(self) -> PieceRows:
         if self._table is None:
             self._table = read_pieces(self._pieces, self._layout)
         return self._table
 
     def _stored(self) -> Pool:
-        assert self._pool is not None, "build comes first"
+        assert self._pool is not None, "call build first"
         return self._pool

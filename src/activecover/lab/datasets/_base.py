@@ -1,4 +1,4 @@
-"""What a data set is, where it comes from, and how the paper's experiments use it."""
+"""Data sets: contents, sources, and their use in the paper's experiments."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ import numpy.typing as npt
 from activecover.errors import ActiveCoverError, InputError
 from activecover.registry import Registry
 
-#: Called with what is being done, how much is done, and how much there is to do.
+#: Called with the current task, the amount done, and the total.
 Watcher = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Inputs, all splits merged, and what each item is.
+    """Inputs of all splits together, and the labels of each item.
 
     Attributes
     ----------
     name : str
-        How the data set is called.
+        Name of the data set.
     inputs : array of shape (n, ...)
         As in the files: unscaled.
     labels : array of str, optional
-        The one class of each item.
+        The class of each item, if each has exactly one.
     attributes : mapping of name to array of bool, optional
-        Where an item can have several: which items have each.
+        The items with each attribute, if an item can have several.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Dataset:
 
     @property
     def classes(self) -> list[str]:
-        """The labels there are: classes in order, or attributes as the files list them."""
+        """All labels: classes in order, or attributes in the order of the files."""
         return [str(name) for name in np.unique(self.labels)] if self.labels is not None else list(self.attributes)
 
     def positive(self, label: str) -> npt.NDArray[np.bool_]:
-        """Which items have a label."""
+        """The items with a label."""
         if label not in self.classes:
             raise InputError(f"{self.name} has no label {label!r} (labels are: {', '.join(self.classes)})")
         if self.labels is not None:
@@ -57,7 +57,7 @@ class Dataset:
         return self.attributes[label]
 
     def targets(self, label: str) -> npt.NDArray[Any]:
-        """What the sample is stratified by and the embedding trained on: all classes, or the attribute."""
+        """The labels for stratifying the sample and training the embedding: all classes, or the attribute."""
         return self.labels if self.labels is not None else self.positive(label)
 
     @property
@@ -67,8 +67,8 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """How the paper's experiments use a data set."""
+class Experiment:
+    """Settings of the paper's experiments for a data set."""
 
     network: str = "dense"
     epochs: int = 20
@@ -79,7 +79,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One file to download: where from, its hash (``algorithm:hex``), and whether to unpack it."""
+    """One file to download: its address, its hash (``algorithm:hex``), and whether to unpack it."""
 
     file: str
     url: str
@@ -88,33 +88,33 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A data set by name: how to get it, how to read it, and what to expect.
+class DatasetSpec:
+    """A data set by name: how to get and read it, and what it should contain.
 
     Attributes
     ----------
     name, summary, terms : str
-        How it is called, what it is, under which terms it may be used.
+        Its name, a description, and the terms of use.
     read : callable
         Reads the files in a folder into a :class:`Dataset`.
     counts : mapping of label to int
         Items per label as published, to check against.
     downloads : tuple of Download
-        What ``fetch`` gets.
+        The files that ``fetch`` downloads.
     by_hand : str
-        Where downloading by program is not allowed: what to do.
-    recipe : Recipe
-        Of the paper's experiments.
+        Instructions, if automatic download is not allowed.
+    experiment : Experiment
+        Settings of the paper's experiments.
     subset_allowed : bool
-        Whether fewer items than published are fine (and said so).
+        Whether fewer items than published are accepted (and reported).
     bundled : bool
-        Whether it comes with the package, so that no folder is needed.
+        Whether it is part of the package, so that no folder is needed.
     """
 
     name: str
     summary: str
     read: Callable[[Path, Watcher | None], Dataset]
-    recipe: Recipe
+    experiment: Experiment
     terms: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     downloads: tuple[Download, ...] = ()
@@ -123,11 +123,11 @@ class Source:
     bundled: bool = False
 
 
-DATASETS: Registry[Source] = Registry("data set", group="activecover.lab.datasets")
+DATASETS: Registry[DatasetSpec] = Registry("data set", group="activecover.lab.datasets")
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
-    """Where the data sets are: as given, else ``ACTIVECOVER_DATA``, else the user's cache folder."""
+    """The folder of the data sets: as given, else ``ACTIVECOVER_DATA``, else the user's cache folder."""
     if folder is not None:
         return Path(folder)
     if given := os.environ.get("ACTIVECOVER_DATA"):
@@ -151,30 +151,30 @@ def load_dataset(name: str, folder: str | Path | None = None, watch: Watcher | N
 
 
 def damaged(path: Path, why: str, name: str, *, whole: Path | None = None) -> InputError:
-    """What to say of a file that is not what it should be; fetching keeps what is there, so it has to go first."""
+    """The error for a damaged file; fetching keeps existing files, so it has to be deleted first."""
     it = whole or "it"
     return InputError(f"{path}: {why}; delete {it} and get it again with: activecover data fetch {name}")
 
 
 @contextmanager
 def readable(path: Path, name: str, *, whole: Path | None = None) -> Iterator[None]:
-    """One line that names the file, for whatever a broken one makes a parser stumble on."""
+    """Turn any parser error on a damaged file into one line that names the file."""
     try:
         yield
     except ActiveCoverError:
         raise
-    except Exception as wrong:  # parsers do not say how they fail: struct.error, zlib.error, OverflowError ...
+    except Exception as wrong:  # parsers raise undocumented errors: struct.error, zlib.error, OverflowError ...
         raise damaged(path, f"cannot be read ({reason(wrong)})", name, whole=whole) from wrong
 
 
 def reason(wrong: Exception) -> str:
-    """The first line of what an error says, or its name where it says nothing."""
+    """The first line of an error's message, or its name if it has none."""
     return next(iter(str(wrong).splitlines()), "") or type(wrong).__name__
 
 
 def need(path: Path, name: str, *, whole: Path | None = None) -> Path:
-    """A file that must be there."""
+    """A file that must exist."""
     if not path.exists():
         first = f"delete {whole} and " if whole is not None and whole.exists() else ""
-        raise InputError(f"{path}: not there; {first}get the data with: activecover data fetch {name}")
+        raise InputError(f"{path}: missing; {first}get the data with: activecover data fetch {name}")
     return path

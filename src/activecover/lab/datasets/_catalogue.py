@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from activecover.lab.datasets._base import DATASETS, Download, Recipe, Source
+from activecover.lab.datasets._base import DATASETS, DatasetSpec, Download, Experiment
 from activecover.lab.datasets._celeba import read_celeba
 from activecover.lab.datasets._cifar10 import read_cifar10
 from activecover.lab.datasets._idx import reader
@@ -26,11 +26,11 @@ _LETTER_COUNTS = (
 )  # fmt: skip
 
 SOURCES = (
-    Source(
+    DatasetSpec(
         "letters",
         "20,000 letters as 16 integers (bundled)",
         load_letters,
-        Recipe(),
+        Experiment(),
         terms="CC BY 4.0 (Slate 1991, UCI)",
         bundled=True,
         counts={chr(ord("A") + place): count for place, count in enumerate(_LETTER_COUNTS)},
@@ -42,11 +42,11 @@ SOURCES = (
             ),
         ),
     ),
-    Source(
+    DatasetSpec(
         "mnist",
         "70,000 handwritten digits, 28 x 28",
         reader("mnist"),
-        Recipe(),
+        Experiment(),
         terms="free to use, cite LeCun et al. 1998",
         counts=_digits(6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293, 6825, 6958),
         downloads=_idx_files(
@@ -59,11 +59,11 @@ SOURCES = (
             },
         ),
     ),
-    Source(
+    DatasetSpec(
         "fashion_mnist",
         "70,000 pieces of clothing, 28 x 28",
         reader("fashion_mnist"),
-        Recipe(),
+        Experiment(),
         terms="MIT (Xiao et al. 2017)",
         counts=_digits(*[7000] * 10),
         downloads=_idx_files(
@@ -76,11 +76,11 @@ SOURCES = (
             },
         ),
     ),
-    Source(
+    DatasetSpec(
         "cifar10",
         "60,000 photographs of ten kinds of things, 32 x 32 in colour",
         read_cifar10,
-        Recipe(network="vgg", epochs=100, scale=1 / 255),
+        Experiment(network="vgg", epochs=100, scale=1 / 255),
         terms="cite Krizhevsky 2009",
         counts=_digits(*[6000] * 10),
         downloads=(
@@ -92,11 +92,11 @@ SOURCES = (
             ),
         ),
     ),
-    Source(
+    DatasetSpec(
         "svhn",
         "99,289 house numbers, cropped digits, 32 x 32 in colour (train + test)",
         read_svhn,
-        Recipe(network="lenet", scale=1 / 255, percent="1%", batches=50),
+        Experiment(network="lenet", scale=1 / 255, percent="1%", batches=50),
         terms="non-commercial (Netzer et al. 2011)",
         counts=_digits(6692, 18960, 14734, 11379, 9981, 9266, 7704, 7614, 6705, 6254),
         downloads=(
@@ -112,11 +112,11 @@ SOURCES = (
             ),
         ),
     ),
-    Source(
+    DatasetSpec(
         "celeba",
         "faces with 40 attributes, the train split at 28 x 28 in colour",
         read_celeba,
-        Recipe(network="lenet", scale=1 / 255, percent="1%", batches=30),
+        Experiment(network="lenet", scale=1 / 255, percent="1%", batches=30),
         terms="non-commercial research (Liu et al. 2015)",
         by_hand=(
             "Its terms must be accepted on the project page (search for 'CelebFaces Attributes Dataset'): download "
@@ -128,7 +128,7 @@ SOURCES = (
 )
 
 
-def _giving(source: Source) -> Callable[[], Source]:
+def _giving(source: DatasetSpec) -> Callable[[], DatasetSpec]:
     return lambda: source
 
 

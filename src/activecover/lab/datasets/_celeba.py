@@ -18,7 +18,7 @@ TRAIN = "0"
 
 
 def read_celeba(folder: Path, watch: Watcher | None = None) -> Dataset:
-    """Read the train split: images matched by stem, of any size, brought to 28 x 28 with antialiasing."""
+    """Read the train split: images of any size, matched by file stem and scaled to 28 x 28 with antialiasing."""
     names, attributes = _read_attributes(need(folder / "list_attr_celeba.txt", "celeba"))
     splits = _read_splits(need(folder / "list_eval_partition.txt", "celeba"))
     if missing := attributes.keys() - splits.keys():
@@ -51,7 +51,7 @@ def _read_attributes(path: Path) -> tuple[list[str], dict[str, list[bool]]]:
                 raise damaged(path, f"line {number} is not an image and 1 or -1 for {len(names)} attributes", "celeba")
             rows[Path(stem).stem] = [value == "1" for value in values]
         if not rows or len(rows) != int(count):
-            raise damaged(path, f"{len(rows):,} images are listed, {count.strip()} announced", "celeba")
+            raise damaged(path, f"{len(rows):,} images are listed, but {count.strip()} declared", "celeba")
         return names, rows
 
 
@@ -69,7 +69,7 @@ def _read_splits(path: Path) -> dict[str, str]:
 def _read_image(path: Path) -> npt.NDArray[np.uint8]:
     pillow: Any = require("PIL.Image", extra="images", purpose="images")
     with readable(path, "celeba"), warnings.catch_warnings():
-        # Only a damaged head announces an image so large that Pillow warns.
+        # Only a damaged header declares an image so large that Pillow warns.
         warnings.simplefilter("error", pillow.DecompressionBombWarning)
         with pillow.open(path) as image:
             small = image.convert("RGB")

@@ -1,11 +1,12 @@
-"""CIFAR-10: the binary batches, or the Python ones, read without running what is in them."""
+"""CIFAR-10: the binary batches, or the Python ones, read without executing their contents."""
 
 from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ _RECORD = 1 + 3 * 32 * 32
 
 
 def read_cifar10(folder: Path, watch: Watcher | None = None) -> Dataset:
-    """Read ``cifar-10-batches-bin`` (or ``cifar-10-batches-py``) of a folder."""
+    """Read ``cifar-10-batches-bin`` (or ``cifar-10-batches-py``) in a folder."""
     python, binary = folder / "cifar-10-batches-py", folder / "cifar-10-batches-bin"
     if python.is_dir() and not binary.is_dir():
         parts = [_read_python(need(python / name, "cifar10", whole=python)) for name in BATCHES]
@@ -35,7 +36,7 @@ def _read_binary(path: Path) -> Part:
     with readable(path, "cifar10", whole=path.parent):
         data = np.fromfile(path, np.uint8)
         if not len(data) or len(data) % _RECORD:
-            raise ValueError(f"{len(data):,} bytes are no whole number of images")
+            raise ValueError(f"{len(data):,} bytes are not a whole number of images")
         records = data.reshape(-1, _RECORD)
         if records[:, 0].max() > 9:
             raise ValueError("a label is beyond 9")
@@ -54,14 +55,14 @@ def _read_python(path: Path) -> Part:
 
 
 class _Array:
-    """Stands in for NumPy's array while unpickling: takes the bytes, and has none of its other ways."""
+    """Stands in for NumPy's array while unpickling: accepts the bytes, and does nothing else."""
 
     pixels: npt.NDArray[np.uint8]
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, *_: object) -> None:
         pass
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[int, tuple[int, ...], object, bool, bytes]) -> None:
         _, shape, kind, columns_first, content = state
         if not isinstance(kind, _Kind) or kind.name not in ("u1", b"u1") or columns_first:
             raise ValueError("not an array of bytes, row by row")
@@ -71,10 +72,10 @@ class _Array:
 class _Kind:
     """Stands in for NumPy's dtype."""
 
-    def __init__(self, name: Any, *_: Any) -> None:
+    def __init__(self, name: object, *_: object) -> None:
         self.name = name
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         pass
 
 
@@ -82,11 +83,14 @@ def _as_bytes(text: str, _: str) -> bytes:
     return text.encode("latin1")
 
 
-# The C unpickler fills memory up to whatever place in its memo a damaged file names; this one keeps a dict.
-class _ArraysOnly(pickle._Unpickler):
-    """Unpickles arrays of bytes and plain values; anything that could run code is refused."""
+StandIn = type[_Array] | type[_Kind] | Callable[[str, str], bytes]
 
-    _STAND_INS = {  # noqa: RUF012 - never changed
+
+# The C unpickler allocates memory up to any memo index in a damaged file; the Python one uses a dict.
+class _ArraysOnly(pickle._Unpickler):
+    """Unpickles byte arrays and plain values; anything that could run code is refused."""
+
+    _STAND_INS: ClassVar[Mapping[tuple[str, str], StandIn]] = {
         ("numpy.core.multiarray", "_reconstruct"): _Array,
         ("numpy._core.multiarray", "_reconstruct"): _Array,
         ("numpy", "ndarray"): _Array,
@@ -94,7 +98,7 @@ class _ArraysOnly(pickle._Unpickler):
         ("_codecs", "encode"): _as_bytes,
     }
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> StandIn:
         if (module, name) in self._STAND_INS:
             return self._STAND_INS[module, name]
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in a batch of images")
+        raise pickle.UnpicklingError(f"{module}.{name} does not belong in a batch of images")

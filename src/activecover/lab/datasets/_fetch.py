@@ -1,4 +1,4 @@
-"""Downloads: resumable, checked, and never half in place."""
+"""Downloads that can be resumed, are checked, and never leave a partial file in place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from activecover.errors import InputError
 from activecover.lab.datasets._base import DATASETS, Download, Watcher, data_folder, reason
@@ -21,17 +21,17 @@ _SECONDS = 60.0
 
 
 def fetch(name: str, folder: str | Path | None = None, watch: Watcher | None = None) -> Path:
-    """Download a data set into the data folder; files that are there already are kept.
+    """Download a data set into the data folder; existing files are kept.
 
     Returns
     -------
     Path
-        The data set's own folder.
+        The folder of the data set.
     """
     source = DATASETS.build(name)
     target = data_folder(folder) / source.name
     if source.by_hand:
-        raise InputError(f"{source.name} cannot be downloaded by program. {source.by_hand.format(folder=target)}")
+        raise InputError(f"{source.name} cannot be downloaded automatically. {source.by_hand.format(folder=target)}")
     fetch_files(source.downloads, target, watch)
     return target
 
@@ -49,7 +49,7 @@ def fetch_files(downloads: Sequence[Download], target: Path, watch: Watcher | No
         except OSError as wrong:
             place = wrong.filename or target
             raise InputError(
-                f"{place}: cannot be written ({wrong.strerror}); the same command goes on from here"
+                f"{place}: cannot be written ({wrong.strerror}); run the same command to resume"
             ) from wrong
 
 
@@ -60,7 +60,7 @@ def _fetch_one(download: Download, target: Path, watch: Watcher | None) -> None:
     found = _digest(part, download.digest.partition(":")[0])
     if found != download.digest.partition(":")[2]:
         part.unlink()
-        raise InputError(f"{download.url}: what came has another hash ({found}) than published; nothing was kept")
+        raise InputError(f"{download.url}: its hash ({found}) differs from the published one; nothing was kept")
     if download.unpack:
         _unpack(part, target / download.file)
     else:
@@ -68,7 +68,7 @@ def _fetch_one(download: Download, target: Path, watch: Watcher | None) -> None:
 
 
 def _receive(download: Download, part: Path, name: str, watch: Watcher | None) -> None:
-    """Bring the rest of a file; what an earlier try brought is kept, and kept again if this one fails."""
+    """Download the rest of a file; partial downloads are kept, also if this one fails."""
     have = part.stat().st_size if part.exists() else 0
     with ExitStack() as stack:
         with _reached(download.url):
@@ -76,11 +76,11 @@ def _receive(download: Download, part: Path, name: str, watch: Watcher | None) -
             try:
                 answer = stack.enter_context(urllib.request.urlopen(request, timeout=_SECONDS))
             except urllib.error.HTTPError as wrong:
-                if have and wrong.code == 416:  # nothing is missing: the hash will tell
+                if have and wrong.code == 416:  # nothing is missing: the hash will show
                     return
                 raise
         if have and answer.status != 206:
-            have = 0  # the server sends everything again
+            have = 0  # the server sends the whole file again
         length = answer.headers.get("Content-Length") or ""
         total = have + int(length) if length.isdecimal() else 0
         file = stack.enter_context(part.open("ab" if have else "wb"))
@@ -90,27 +90,30 @@ def _receive(download: Download, part: Path, name: str, watch: Watcher | None) -
             if watch is not None:
                 watch(name, have, total)
     if have < total:
-        raise InputError(
-            f"{download.url}: cut short after {have:,} of {total:,} bytes; the same command goes on from here"
-        )
+        raise InputError(f"{download.url}: cut short after {have:,} of {total:,} bytes; run the same command to resume")
 
 
-def _next_chunk(answer: Any, url: str) -> bytes:
+class Readable(Protocol):
+    """An answer of a server."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _next_chunk(answer: Readable, url: str) -> bytes:
     with _reached(url):
-        chunk: bytes = answer.read(_CHUNK)
-        return chunk
+        return answer.read(_CHUNK)
 
 
 @contextmanager
 def _reached(url: str) -> Iterator[None]:
-    """One line for what goes wrong on the way to the server, as opposed to on the disk."""
+    """Turn network errors, as opposed to disk errors, into one line."""
     try:
         yield
     except urllib.error.HTTPError as wrong:
-        raise InputError(f"{url}: the server says {wrong.code} {wrong.reason}; try again later") from wrong
+        raise InputError(f"{url}: the server answered {wrong.code} {wrong.reason}; try again later") from wrong
     except (OSError, HTTPException, ValueError) as wrong:
         why = getattr(wrong, "reason", None) or reason(wrong)
-        raise InputError(f"{url}: cannot be reached ({why}); the same command goes on from here") from wrong
+        raise InputError(f"{url}: cannot be reached ({why}); run the same command to resume") from wrong
 
 
 def _digest(path: Path, algorithm: str) -> str:
@@ -119,15 +122,15 @@ def _digest(path: Path, algorithm: str) -> str:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack beside the place and move there at the end; the archive is then no longer needed."""
+    """Unpack next to the target and move the folder into place at the end; then the archive is deleted."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as temporary:
         try:
             with tarfile.open(archive) as tar:
                 tar.extractall(temporary, filter="data")
-        except Exception as wrong:  # the decompressors have errors of their own: zlib.error, lzma.LZMAError
+        except Exception as wrong:  # decompressors raise their own errors: zlib.error, lzma.LZMAError
             raise InputError(f"{archive}: cannot be unpacked ({reason(wrong)})") from wrong
         inside = Path(temporary) / folder.name
         if not inside.is_dir():
-            raise InputError(f"{archive}: has no folder {folder.name}")
+            raise InputError(f"{archive}: contains no folder {folder.name}")
         inside.replace(folder)
     archive.unlink()

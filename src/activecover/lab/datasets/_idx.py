@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 import math
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ SIDE = 28
 
 
 def read_idx(path: Path, name: str) -> npt.NDArray[np.uint8]:
-    """Read one idx file of unsigned bytes, of the data set of that name."""
+    """Read one idx file of unsigned bytes; errors name the data set."""
     with readable(path, name):
         data = gzip.decompress(path.read_bytes())
         if data[:3] != b"\x00\x00\x08":
@@ -26,11 +26,11 @@ def read_idx(path: Path, name: str) -> npt.NDArray[np.uint8]:
         axes = data[3]
         shape = struct.unpack_from(f">{axes}I", data, 4)
         if len(data) != 4 + 4 * axes + math.prod(shape):
-            raise damaged(path, f"{len(data):,} bytes do not fit its shape {shape}", name)
+            raise damaged(path, f"{len(data):,} bytes do not match its shape {shape}", name)
         return np.frombuffer(data, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
-def reader(name: str) -> Any:
+def reader(name: str) -> Callable[[Path, Watcher | None], Dataset]:
     """A reader of the four idx files of a data set."""
 
     def read(folder: Path, watch: Watcher | None = None) -> Dataset:

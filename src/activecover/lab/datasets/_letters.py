@@ -12,12 +12,12 @@ import numpy as np
 from activecover.lab.datasets._base import Dataset, Watcher, damaged, readable
 
 NAME = "letter-recognition.data"
-# With its end: a last line without one may have lost a digit.
+# With its line end: a last line without one may have lost a digit.
 _LINE = re.compile(r"[A-Z](,([0-9]|1[0-5])){16}\n")
 
 
 def load_letters(folder: Path | None = None, watch: Watcher | None = None) -> Dataset:
-    """Read the bundled Letters data, or ``letter-recognition.data`` of a folder that has it.
+    """Read the bundled Letters data, or ``letter-recognition.data`` if the folder has it.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def _parse(text: str, path: Path) -> Dataset:
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines or [""], start=1):
         if not _LINE.fullmatch(line):
-            raise damaged(path, f"line {number} is not a whole line of a letter and 16 numbers up to 15", "letters")
+            raise damaged(path, f"line {number} is not a letter and 16 numbers up to 15", "letters")
     fields = [line.rstrip().split(",") for line in lines]
     return Dataset(
         "letters",

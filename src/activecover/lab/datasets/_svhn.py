@@ -14,12 +14,12 @@ import numpy.typing as npt
 from activecover.lab.datasets._base import Dataset, Watcher, damaged, need, readable
 
 _MATRIX, _COMPRESSED = 14, 15
-#: The types of numbers, by their number in the file.
+#: Numeric types, by their code in the file.
 _NUMBERS = {1: "i1", 2: "u1", 3: "<i2", 4: "<u2", 5: "<i4", 6: "<u4", 7: "<f4", 9: "<f8", 12: "<i8", 13: "<u8"}
 
 
 def read_svhn(folder: Path, watch: Watcher | None = None) -> Dataset:
-    """Read ``train_32x32.mat`` and ``test_32x32.mat`` of a folder; label 10 is the digit 0."""
+    """Read ``train_32x32.mat`` and ``test_32x32.mat`` in a folder; label 10 is the digit 0."""
     images, labels = [], []
     for part in ("train", "test"):
         path = need(folder / f"{part}_32x32.mat", "svhn")
@@ -37,9 +37,9 @@ def read_svhn(folder: Path, watch: Watcher | None = None) -> Dataset:
     return Dataset("svhn", np.concatenate(images), np.concatenate(labels).astype(np.str_))
 
 
-# SciPy reads these files too, but crashes the process at a type of numbers that it does not know (seen with 1.17).
+# SciPy reads these files too, but crashes the process on an unknown numeric type (seen with 1.17).
 def _matrices(data: memoryview) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """The matrices of numbers of a MATLAB 5 file, by name."""
+    """The numeric matrices of a MATLAB 5 file, by name."""
     if bytes(data[124:128]) != b"\x00\x01IM":
         raise ValueError("not a MATLAB 5 file")
     for kind, content in _elements(data[128:]):
@@ -48,19 +48,19 @@ def _matrices(data: memoryview) -> Iterator[tuple[str, npt.NDArray[Any]]]:
         if kind != _MATRIX:
             raise ValueError("not a matrix")
         (_, flags), (_, shape), (_, name), (number, values), *_ = _elements(content)
-        # The classes from 6 on are numbers; before them come cells, structures, objects, text and sparse matrices.
+        # Classes from 6 on are numeric; lower ones are cells, structures, objects, text and sparse matrices.
         if flags[0] >= 6 and number in _NUMBERS:
             array = np.frombuffer(values, _NUMBERS[number]).reshape(np.frombuffer(shape, "<i4"), order="F")
             yield bytes(name).decode("ascii"), array
 
 
 def _elements(data: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The elements of a stretch of a file: each its type and its bytes."""
+    """The elements in a range of a file, each with its type and bytes."""
     at = 0
     while at < len(data):
         kind, size = struct.unpack_from("<II", data, at)
         start, end = at + 8, at + 8 + size
-        if kind >> 16:  # up to four bytes stand in the head itself
+        if kind >> 16:  # up to four bytes are stored in the header itself
             kind, size, start, end = kind & 0xFFFF, kind >> 16, at + 4, at + 4 + (kind >> 16)
         if end > len(data):
             raise ValueError("cut short")

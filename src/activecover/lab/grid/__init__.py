@@ -1,7 +1,7 @@
-"""The paper's experiments: the grid of cells, its tables and its figure, next to the published figures."""
+"""The grid of the paper's experiments, and its tables and figure next to the published results."""
 
 from activecover.lab.grid._cells import Cell, Result
-from activecover.lab.grid._desk import Plan
+from activecover.lab.grid._compute import Plan
 from activecover.lab.grid._frontier import Measurement, measure_frontiers
 from activecover.lab.grid._grid import Grid
 from activecover.lab.grid._paper import paper_auc, paper_best

@@ -1,4 +1,4 @@
-"""Finished cells, and files of them that somebody else may have written."""
+"""Finished cells, and untrusted files of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from activecover.spreadsheet import unguard
 from activecover.strict import JsonLimits, read_json
 
 COLUMNS = ("dataset", "label", "method", "run", "curve", "reason", "seconds", "made_with")
-#: What a file of cells may hold: its rows are kept one at a time, so these bound time and disk, not memory.
+#: Limits on a file of cells. Rows are processed one at a time, so they bound time and disk, not memory.
 _MOST_ROWS, _SURELY_FINE, _MOST_PACKED = 1_000_000, 1 << 26, 100
 _LONGEST_LINE, _LONGEST_TEXT = 1 << 20, 2_000
 _CURVE = JsonLimits(size=_LONGEST_LINE, values=100_000, depth=1)
@@ -33,7 +33,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A finished cell: its curve, or the reason why there is none."""
+    """A finished cell: its curve, or the reason for having none."""
 
     cell: Cell
     curve: tuple[float, ...] | None
@@ -48,7 +48,7 @@ class Result:
 
 
 def read_cells(path: Path) -> Iterator[Result]:
-    """The cells of a file that :meth:`Grid.export` wrote, one at a time; what is none is refused in one line."""
+    """The cells of a file from :meth:`Grid.export`, one at a time; anything else is refused in one line."""
     try:
         records = csv.reader(_lines(path), strict=True)
         if tuple(next(records, ())) != COLUMNS:
@@ -72,10 +72,10 @@ def _result_of(record: Mapping[str, str]) -> Result:
             raise ValueError(f"{name} has {len(value):,} characters, {_LONGEST_TEXT:,} at most")
     for name in ("dataset", "label", "method", "made_with"):
         if not record[name].isprintable() or (name in ("dataset", "method") and not record[name]):
-            raise ValueError(f"{name} {record[name][:50]!r} is no name")
+            raise ValueError(f"{name} {record[name][:50]!r} is not a name")
     run, seconds = int(record["run"]), float(record["seconds"])
     if not (0 <= run <= LARGEST_COUNT and 0 <= seconds < math.inf):
-        raise ValueError(f"run {record['run']} or seconds {record['seconds']} cannot be")
+        raise ValueError(f"run {record['run']} or seconds {record['seconds']} is not possible")
     cell = Cell(record["dataset"], record["label"], record["method"], run)
     return Result(cell, _curve_of(record["curve"]), record["reason"] or None, seconds, record["made_with"])
 
@@ -85,14 +85,14 @@ def _curve_of(text: str) -> tuple[float, ...] | None:
         return None
     curve = read_json(text.encode(), _CURVE)
     if not isinstance(curve, list) or not curve:
-        raise ValueError("the curve is no list of numbers")
+        raise ValueError("the curve is not a list of numbers")
     if not all(type(value) in (int, float) and abs(value) <= 1e9 for value in curve):
-        raise ValueError("the curve has a value that is no sound number")
+        raise ValueError("the curve has a value that is not a valid number")
     return tuple(float(value) for value in curve)
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file, gzipped where its name ends in .gz, with no more of it in memory than a line."""
+    """The lines of a file (gzipped if its name ends in .gz), with only one line in memory at a time."""
     most = max(_SURELY_FINE, _MOST_PACKED * path.stat().st_size)
     left, waiting = most, b""
     for block in _unpacked(path) if path.suffix == ".gz" else _blocks(path):
@@ -115,7 +115,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:
-    """One gzip stream, a block at a time however well it was packed."""
+    """One gzip stream, in blocks of bounded size however well it is compressed."""
     stream = zlib.decompressobj(wbits=31)
     for packed in _blocks(path):
         while packed and not stream.eof:
@@ -124,7 +124,7 @@ def _unpacked(path: Path) -> Iterator[bytes]:
             if block:
                 yield block
         if stream.eof and (packed or stream.unused_data):
-            raise InputError("something lies behind its end")
+            raise InputError("there is data after its end")
     yield stream.flush()
     if not stream.eof:
         raise EOFError("it ends too early")

@@ -1,4 +1,4 @@
-"""Every backend on one pool: build time, memory, time per step, and whether the order is the exact one."""
+"""Measurements of every backend on one pool: build time, memory, time per step, and order."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from scipy import sparse
 
 from activecover.errors import InputError, check_count
 from activecover.frontier import FRONTIERS, compare_orders
-from activecover.pool import PackedBits, Pool
+from activecover.pool import PackedBits, Pool, bit_vectors, dense_vectors
 
-#: Called with the backend's name, steps done, and steps in all.
+#: Called with the backend's name, the steps done, and the total.
 Watcher = Callable[[str, int, int], None]
 _WORKER = "activecover.lab.grid._frontier_worker"
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one backend costs on a pool; ``reason`` says why where it could not be measured.
+    """The cost of one backend on a pool, or the ``reason`` why it could not be measured.
 
-    Times are in seconds, memory in bytes: by how much the process grew at the most. ``same_order`` is
-    whether the steps asked in the exact order; for an approximate backend ``recall`` is the share of
-    exact nearest rows found, and ``overlap`` the share of rows that its steps share with the exact ones.
+    Times are in seconds; memory is the peak growth of the process in bytes. ``same_order`` tells whether the steps
+    asked in the exact order. For an approximate backend, ``recall`` is the fraction of exact nearest rows found, and
+    ``overlap`` the fraction of rows that its steps have in common with the exact ones.
     """
 
     backend: str
@@ -65,27 +65,27 @@ def measure_frontiers(
     seed: int = 0,
     watch: Watcher | None = None,
 ) -> list[Measurement]:
-    """Measure frontiers on a pool, each in a process of its own.
+    """Measure frontiers on a pool, each in its own process.
 
-    A run starts from some positives. A *step* tells one yes (the row is closed and added as a positive)
-    and asks for the nearest row; every answer is yes, which is what costs most. Then come batches.
+    A run starts from some positives. A *step* labels one row positive (closes it and adds it as a positive) and asks
+    for the nearest row. Every label is positive, which is the most expensive case. Batches follow.
 
     Parameters
     ----------
     pool : Pool
-        The pool; erased rows are left as they are.
+        The pool; erased rows stay erased.
     backends : sequence of str, optional
-        Names of frontiers; by default all that serve this kind of pool.
+        Names of frontiers; by default all that support this kind of pool.
     positives : sequence of int, optional
         Rows to start from; by default ten at random.
     steps, batch, batches : int
-        Steps one row at a time, rows per batch, and how many batches.
+        Number of single-row steps, rows per batch, and number of batches.
     limit : float
-        Seconds per backend; one that takes longer is stopped and says so.
+        Seconds per backend; one that takes longer is stopped and reported.
     seed : int
-        Of the rows that are drawn.
+        Seed for drawing rows.
     watch : callable, optional
-        Told of progress.
+        Called with the progress.
 
     Returns
     -------
@@ -108,18 +108,18 @@ def measure_frontiers(
         answers = []
         for name in chosen:
             answers.append(_measure(name, task | stored, limit, watch or _nobody))
-            # What was asked for by name and cannot be had is an error; what merely does not fit is left out.
+            # A backend that was named but is unavailable is an error; one that merely does not apply is skipped.
             if backends is not None and answers[-1].get("input"):
                 raise InputError(f"{name}: {answers[-1]['refused']}")
         exact = next((answer["order"] for answer in answers if answer.get("exact")), None)
         if exact is None and any("order" in answer for answer in answers):
-            # Nobody asked for an exact backend; there has to be one to compare with.
+            # No exact backend was requested, but one is needed for comparison.
             exact = _measure("auto", task | stored, limit, watch or _nobody).get("order")
     return [_judged(answer, exact) for answer in answers]
 
 
 def fitting(pool: Pool) -> list[str]:
-    """The frontiers that serve a pool's kind."""
+    """The frontiers that support a pool's kind."""
     return [entry.name for entry in FRONTIERS if getattr(entry.build, "kind", "dense") == pool.kind]
 
 
@@ -129,7 +129,7 @@ def _nobody(backend: str, done: int, total: int) -> None:
 
 @contextmanager
 def _stored(pool: Pool) -> Iterator[dict[str, Any]]:
-    """The stored vectors in a file that every process can open; its distances are the pool's own."""
+    """Write the stored vectors to a file for the other processes; distances stay the same."""
     with tempfile.TemporaryDirectory(prefix="activecover-bench-") as folder:
         rows, columns = len(pool), pool.dimensions
         path = Path(folder) / ("pool.npz" if pool.kind == "sparse" else "pool.npy")
@@ -142,17 +142,18 @@ def _stored(pool: Pool) -> Iterator[dict[str, Any]]:
 
 
 def _plain(pool: Pool) -> npt.NDArray[Any]:
-    """What to put into a file: bits as they are packed, and something finite where rows were erased."""
-    vectors = np.ascontiguousarray(pool.vectors)
+    """The array to write: packed bits, or dense vectors with finite values in erased rows."""
     if pool.kind == "bits":
-        return np.ascontiguousarray(vectors.view(np.uint8)[:, : -(-pool.dimensions // 8)])
+        packed = np.ascontiguousarray(bit_vectors(pool.vectors)).view(np.uint8)
+        return np.ascontiguousarray(packed[:, : -(-pool.dimensions // 8)])
+    vectors = np.ascontiguousarray(dense_vectors(pool.vectors))
     return np.nan_to_num(vectors) if pool.withdrawn.any() else vectors
 
 
 def open_stored(task: dict[str, Any]) -> Pool:
-    """The pool that the parent process has stored."""
+    """Open the pool stored by the parent process."""
     if task["kind"] == "sparse":
-        pool = Pool(sparse.load_npz(task["path"]))
+        pool = Pool(sparse.csr_array(sparse.load_npz(task["path"])))
     elif task["kind"] == "bits":
         pool = Pool(PackedBits(np.load(task["path"]), task["columns"]), metric="jaccard")
     else:
@@ -161,7 +162,7 @@ def open_stored(task: dict[str, Any]) -> Pool:
 
 
 def _measure(backend: str, task: dict[str, Any], limit: float, watch: Watcher) -> dict[str, Any]:
-    """What a process of its own has to say about one backend."""
+    """Measure one backend in a separate process, and return its reports."""
     watch(backend, 0, task["steps"])
     command = [sys.executable, "-m", _WORKER, json.dumps(task | {"backend": backend})]
     answer: dict[str, Any] = {}
@@ -189,7 +190,7 @@ def _measure(backend: str, task: dict[str, Any], limit: float, watch: Watcher) -
     if "order" in answer or "refused" in answer:
         return answer | {"backend": backend}
     if slow.is_set():
-        return {"backend": backend, "refused": f"not done within {limit:g} s"}
+        return {"backend": backend, "refused": f"not finished within {limit:g} s"}
     last = said.splitlines()[-1] if said else f"its process ended with code {worker.returncode}"
     return {"backend": backend, "refused": last}
 

@@ -14,7 +14,7 @@ import numpy as np
 from activecover.errors import ActiveCoverError
 from activecover.frontier import Frontier, choose_frontier, measure_recall
 from activecover.lab.grid._frontier import open_stored
-from activecover.pool import PackedBits, Pool
+from activecover.pool import PackedBits, Pool, VectorsLike, bit_vectors
 
 _WARM_ROWS = 200
 _RECALL_SAMPLE = 50
@@ -22,10 +22,10 @@ _SAY_EVERY = 0.5
 
 
 class Memory:
-    """By how much this process grows: its own memory, without files that are mapped.
+    """Tracks the peak growth of this process's own memory, without mapped files.
 
-    It is looked at all the time while the backend is built, and from then on only when told to: a second
-    thread would be in the way of the steps that are timed.
+    A thread samples it while the backend is built. Afterwards it is sampled only on request, since a second thread
+    would disturb the timed steps.
     """
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Memory:
         self._watch.join()
 
     def growth(self) -> int:
-        """Bytes at the most since the beginning, as far as it was looked at."""
+        """Peak growth in bytes over all samples so far."""
         self.peak = max(self.peak, own_memory())
         return self.peak - self._before
 
 
 def own_memory() -> int:
-    """Bytes of memory that belong to this process, mapped files left out where the system says so."""
+    """Bytes of memory of this process, without mapped files if the system reports them separately."""
     try:
         with open("/proc/self/status", encoding="ascii") as status:
             sizes = {line.partition(":")[0]: line.split()[1] for line in status if line.startswith("RssAnon")}
@@ -62,19 +62,19 @@ def own_memory() -> int:
         return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def say(**what: Any) -> None:
-    """One line of JSON for the parent process."""
+def say(**what: object) -> None:
+    """Print one line of JSON for the parent process."""
     print(json.dumps(what), flush=True)
 
 
 def warm_up(task: dict[str, Any], pool: Pool) -> None:
-    """Load compiled code and libraries before the clock starts."""
+    """Load compiled code and libraries before timing starts."""
     rows = np.setdiff1d(np.arange(min(_WARM_ROWS, len(pool))), task["withdrawn"])
     if len(rows) < 3:
         return
-    part = pool.take(rows)
+    part: VectorsLike = pool.take(rows)
     if pool.kind == "bits":
-        part = PackedBits(part.view(np.uint8)[:, : -(-pool.dimensions // 8)], pool.dimensions)
+        part = PackedBits(bit_vectors(pool.take(rows)).view(np.uint8)[:, : -(-pool.dimensions // 8)], pool.dimensions)
     small = Pool(part, metric=pool.metric)
     frontier = choose_frontier(small, task["backend"])
     for row in (0, 1):
@@ -84,7 +84,7 @@ def warm_up(task: dict[str, Any], pool: Pool) -> None:
 
 
 def sequence(frontier: Frontier, pool: Pool, task: dict[str, Any]) -> tuple[list[int], list[float]]:
-    """Rows in the order asked, one yes at a time, and the seconds of each step."""
+    """The rows in the order asked, all labelled positive, and the seconds of each step."""
     order: list[int] = []
     seconds: list[float] = []
     end = time.perf_counter() + task["seconds"]
@@ -105,7 +105,7 @@ def sequence(frontier: Frontier, pool: Pool, task: dict[str, Any]) -> tuple[list
 
 
 def throughput(frontier: Frontier, pool: Pool, task: dict[str, Any]) -> tuple[float | None, list[int]]:
-    """Rows per second in batches, every answer yes, and the rows."""
+    """Rows per second in batches, all labelled positive, and the rows."""
     rows: list[int] = []
     started = time.perf_counter()
     for _ in range(task["batches"]):
@@ -149,7 +149,7 @@ def measure(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(argument: str) -> None:
-    """Measure what the task says, and print it."""
+    """Run the task and print its measurements."""
     try:
         say(**measure(json.loads(argument)))
     except ActiveCoverError as wrong:

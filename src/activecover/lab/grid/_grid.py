@@ -1,4 +1,4 @@
-"""Finished cells in one SQLite file: what is in it was computed once and is never lost."""
+"""Finished cells in one SQLite file: each is computed once and never lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TextIO
 
 from activecover.errors import InputError
 from activecover.files import lock, replacing
@@ -32,23 +32,22 @@ CREATE TABLE IF NOT EXISTS claims (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT);
 """
-#: So many seconds another process may keep the file to itself.
+#: Seconds to wait for another process that holds the file.
 _PATIENCE = 120.0
 
 
 class Grid:
     """The cells of a folder, shared by any number of processes on one machine.
 
-    A worker claims a cell before it computes it. A claim holds for as long as the worker lives: each
-    worker keeps a lock on a file of its own, which the system lets go of when the worker dies, however
-    it dies.
+    A worker claims a cell before computing it. A claim is valid as long as the worker lives: each worker holds a lock
+    on its own file, which the system releases when the worker ends for any reason.
 
     Parameters
     ----------
     folder : path
-        Where the file ``cells.sqlite`` is, or will be.
+        The folder of the file ``cells.sqlite``.
     create : bool
-        Whether the folder may be new.
+        Whether to create the folder if it is missing.
     """
 
     def __init__(self, folder: str | Path, *, create: bool = False) -> None:
@@ -70,7 +69,7 @@ class Grid:
         self._lock: IO[str] | None = None
 
     def close(self) -> None:
-        """Let go of the file, and of all claims."""
+        """Close the file, and release all claims."""
         if self._worker is not None and self._lock is not None:
             self._database.execute("DELETE FROM claims WHERE worker = ?", (self._worker,))
             self._lock.close()
@@ -84,18 +83,18 @@ class Grid:
         self.close()
 
     def check_setting(self, name: str, value: str) -> None:
-        """Cells of one folder are made with the same settings: the first run decides."""
+        """Fix the settings of the folder at the first run, and refuse other settings later."""
         self._database.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (name, value))
         (known,) = self._database.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         if known != value:
             raise InputError(f"{self.folder}: its cells were made with {name} {known}, not {value}; use another folder")
 
     def done(self) -> set[Cell]:
-        """The cells that are finished."""
+        """The finished cells."""
         return {Cell(*row) for row in self._database.execute("SELECT dataset, label, method, run FROM cells")}
 
     def count(self, dataset: str, run: int, label: str | None = None) -> int:
-        """How many cells of a data set's run (and label) are finished."""
+        """Number of finished cells of a run of a data set (and of a label)."""
         where, values = "dataset = ? AND run = ?", [dataset, run]
         if label is not None:
             where, values = f"{where} AND label = ?", [*values, label]
@@ -113,7 +112,7 @@ class Grid:
             yield Result(Cell(*cell), tuple(json.loads(curve)) if curve else None, reason, seconds, made_with)
 
     def claim(self, cell: Cell) -> bool:
-        """Take a cell, unless it is done or someone alive has it."""
+        """Claim a cell, unless it is finished or claimed by a living worker."""
         worker = self._become_worker()
         key = (cell.dataset, cell.label, cell.method, cell.run)
         where = "dataset = ? AND label = ? AND method = ? AND run = ?"
@@ -127,13 +126,13 @@ class Grid:
         return True
 
     def finish(self, results: Iterable[Result]) -> None:
-        """Keep results, and give the claims on them back."""
+        """Store results, and release their claims."""
         with self._transaction():
             for result in results:
                 self._keep(result)
 
     def export(self, path: Path) -> int:
-        """Write all cells to one CSV file (gzipped where the name ends in .gz); how many."""
+        """Write all cells to one CSV file (gzipped if its name ends in .gz); return their number."""
         rows = list(self._database.execute(f"SELECT {', '.join(COLUMNS)} FROM cells ORDER BY 1, 2, 3, 4"))
         with replacing(path) as temporary, _open_text(temporary, packed=path.suffix == ".gz") as file:
             writer = GuardedWriter(file, lineterminator="\n")
@@ -142,11 +141,11 @@ class Grid:
         return len(rows)
 
     def include(self, path: Path) -> int:
-        """Take in the cells of an exported file; those that are here already are kept. How many are new."""
+        """Import the cells of an exported file, keeping existing ones; return the number of new cells."""
         if not path.is_file():
             raise InputError(f"{path}: no such file")
         before = len(self)
-        # All of it or nothing: the file is read while the transaction is open, a row at a time.
+        # All or nothing: the file is read row by row inside one transaction.
         seeds: set[str] = set()
         with self._transaction():
             for result in read_cells(path):
@@ -199,7 +198,7 @@ class Grid:
 
 
 def _keep_write_ahead_log(database: sqlite3.Connection) -> None:
-    """Switch a new file over; SQLite does not wait where several processes do that at once, so it is done here."""
+    """Switch a new file to WAL mode, with retries: SQLite does not wait if several processes do that at once."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -212,12 +211,12 @@ def _keep_write_ahead_log(database: sqlite3.Connection) -> None:
 
 
 def _seed_of(result: Result) -> str:
-    """The seed that a result was made with, as it says itself."""
+    """The seed recorded in a result."""
     return parts_of(result.made_with).get("seed", "0")
 
 
-def _open_text(path: Path, *, packed: bool) -> Any:
+def _open_text(path: Path, *, packed: bool) -> TextIO:
     if packed:
-        # No time stamp and no name inside: the same cells give the same bytes.
+        # Without a time stamp or name inside, so that the same cells give the same bytes.
         return io.TextIOWrapper(gzip.GzipFile("", "wb", 9, path.open("wb"), mtime=0), encoding="utf-8", newline="")
     return path.open("w", encoding="utf-8", newline="")

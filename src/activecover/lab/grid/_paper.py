@@ -1,4 +1,4 @@
-"""The figures that the paper published, to compare with."""
+"""The published results of the paper, for comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _records() -> list[dict[str, str]]:
 
 
 def paper_auc() -> dict[Key, float | None]:
-    """AUC in percent by (data set, label, method code); None where the paper has no result.
+    """AUC in percent by (data set, label, method code); None if the paper has no result.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def paper_auc() -> dict[Key, float | None]:
 
 
 def paper_best() -> set[Key]:
-    """What the paper prints in bold: the best method of each task and those tied with it."""
+    """The results printed in bold in the paper: the best method of each task and those tied with it."""
     return {_key(row) for row in _records() if row["bold"] == "1"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from activecover.lab.datasets import DATASETS, Dataset, Recipe
+from activecover.lab.datasets import DATASETS, Dataset, Experiment
 from activecover.lab.grid._provenance import code_hash
 from activecover.lab.networks import NETWORKS, EmbeddingCache
 from activecover.learners import LEARNERS, make_learner, stratified_sample
@@ -23,23 +23,28 @@ SAMPLE = 100
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run's common ground: every method starts from the same sample and vectors.
+    """The sample and vectors of one run, shared by all methods.
 
-    All labels of a data set share it too, unless its items have attributes instead of classes.
+    All labels of a data set share them too, unless its items have attributes instead of classes.
     """
 
     dataset: Dataset
-    recipe: Recipe
+    experiment: Experiment
     run: int
     seed: int
     sample: npt.NDArray[np.int64]
     pool: Pool
 
 
-def trial_key(dataset: Dataset, recipe: Recipe, label: str, run: int, seed: int) -> str:
-    """What the vectors of a trial depend on, as a name for a cache."""
+def trial_key(dataset: Dataset, experiment: Experiment, label: str, run: int, seed: int) -> str:
+    """A cache key for everything that the vectors of a trial depend on."""
     sample = _sample(dataset, label, seed + run)
-    network = {"network": recipe.network, "epochs": recipe.epochs, "scale": recipe.scale, "seed": seed + run}
+    network = {
+        "network": experiment.network,
+        "epochs": experiment.epochs,
+        "scale": experiment.scale,
+        "seed": seed + run,
+    }
     return EmbeddingCache.key(
         dataset=dataset.name, rows=len(dataset), label="" if dataset.shared else label, sample=sample,
         code=code_hash(), **network,
@@ -47,19 +52,27 @@ def trial_key(dataset: Dataset, recipe: Recipe, label: str, run: int, seed: int)
 
 
 def prepare_trial(
-    dataset: Dataset, label: str, run: int, *, seed: int = 0, recipe: Recipe | None = None, cache: Path | None = None
+    dataset: Dataset,
+    label: str,
+    run: int,
+    *,
+    seed: int = 0,
+    experiment: Experiment | None = None,
+    cache: Path | None = None,
 ) -> Trial:
-    """Draw the sample of a run and make the vectors from it (or take them from a cache folder)."""
-    recipe = recipe or DATASETS.build(dataset.name).recipe
+    """Draw the sample of a run, and compute the vectors from it or load them from a cache folder."""
+    experiment = experiment or DATASETS.build(dataset.name).experiment
     sample = _sample(dataset, label, seed + run)
 
     def make() -> npt.NDArray[np.float32]:
-        network = NETWORKS.build(recipe.network, epochs=recipe.epochs, scale=recipe.scale, seed=seed + run)
+        network = NETWORKS.build(experiment.network, epochs=experiment.epochs, scale=experiment.scale, seed=seed + run)
         network.fit(dataset.inputs[sample], dataset.targets(label)[sample])
         return network.transform(dataset.inputs)
 
-    vectors = make() if cache is None else EmbeddingCache(cache).get(trial_key(dataset, recipe, label, run, seed), make)
-    return Trial(dataset, recipe, run, seed + run, sample, Pool(vectors))
+    vectors = (
+        make() if cache is None else EmbeddingCache(cache).get(trial_key(dataset, experiment, label, run, seed), make)
+    )
+    return Trial(dataset, experiment, run, seed + run, sample, Pool(vectors))
 
 
 def run_trial(trial: Trial, label: str, method: str) -> Trace:
@@ -68,8 +81,8 @@ def run_trial(trial: Trial, label: str, method: str) -> Trace:
         trial.pool,
         trial.dataset.positive(label),
         make_learner(method, explore=trial.sample.tolist()),
-        batch=batch_size(trial.recipe.percent, len(trial.dataset) - SAMPLE),
-        batches=trial.recipe.batches,
+        batch=batch_size(trial.experiment.percent, len(trial.dataset) - SAMPLE),
+        batches=trial.experiment.batches,
         seed=trial.seed,
         run=trial.run,
         name=LEARNERS[method].code or LEARNERS[method].name,

@@ -1,4 +1,4 @@
-"""What a cell was made with: the code, the processor, its kernels and the versions."""
+"""The provenance of a cell: code, processor, BLAS kernels and versions."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from threadpoolctl import threadpool_info
 import activecover
 
 _PACKAGE = Path(activecover.__file__).parent
-#: What decides the value of a cell; the rest of the package may change without changing one.
+#: Sources that determine the value of a cell; changes elsewhere in the package do not affect it.
 _DECISIVE = (
     "lab/grid/_protocol.py", "compiling.py", "lab/datasets", "lab/networks", "frontier", "learners", "metrics.py",
     "parallel.py", "pool", "simulate.py",
 )  # fmt: skip
-#: Parts that say where a cell comes from, without being a cause of a difference.
+#: Parts that identify the origin of a cell but cannot cause a difference.
 _ORIGIN = ("seed", "commit")
 _UNKNOWN = "unknown"
 
 
 def made_with(seed: int) -> str:
-    """All that a result rests on, as ``name=value`` parts without spaces in them."""
+    """Everything that a result depends on, as ``name=value`` parts without spaces."""
     return " ".join(f"{name}={'_'.join(value.split())}" for name, value in _parts(seed).items())
 
 
 def parts_of(made: str) -> dict[str, str]:
-    """The parts of what :func:`made_with` has said, now or in an earlier version.
+    """The parts of a text from :func:`made_with`, of this or an earlier version.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def parts_of(made: str) -> dict[str, str]:
 
 
 def causes(before: str, now: str) -> list[str]:
-    """What differs between two such texts and can change a result, in words.
+    """The differences between two such texts that can change a result.
 
     Examples
     --------
@@ -51,14 +51,14 @@ def causes(before: str, now: str) -> list[str]:
     """
     old, new = parts_of(before), parts_of(now)
     names = [name for name in {**old, **new} if name not in _ORIGIN and old.get(name) != new.get(name)]
-    # A worker that has computed convolutions before names PyTorch in every cell that comes after.
+    # Once a worker has computed convolutions, all its later cells mention PyTorch.
     names = [name for name in names if not name.startswith("torch") or (name in old and name in new)]
     return [f"{name} {old.get(name, _UNKNOWN)} -> {new.get(name, _UNKNOWN)}" for name in names]
 
 
 @cache
 def code_hash() -> str:
-    """A hash of the source files that decide the value of a cell."""
+    """A hash of the source files that determine the value of a cell."""
     digest = hashlib.blake2b(digest_size=6)
     for part in _DECISIVE:
         path = _PACKAGE / part
@@ -70,7 +70,7 @@ def code_hash() -> str:
 
 @cache
 def _commit() -> str:
-    """The commit of a checkout, with a plus where its code was changed since; unknown for an installed package."""
+    """The commit of a checkout, with a plus if its code has been changed; unknown for an installed package."""
     root = _PACKAGE.parents[1]
     if not (root / ".git").exists():
         return _UNKNOWN
@@ -100,7 +100,7 @@ def _processor() -> str:
 
 
 def _kernels() -> str:
-    """The BLAS libraries that are loaded, each with the kernels that it has chosen for this processor."""
+    """The loaded BLAS libraries, each with the kernels chosen for this processor."""
     found = {
         f"{one['internal_api']}-{one.get('version') or _UNKNOWN}-{one.get('architecture') or _UNKNOWN}"
         for one in threadpool_info()

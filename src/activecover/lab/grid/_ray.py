@@ -1,4 +1,4 @@
-"""Computing cells on a Ray cluster: the driver claims and keeps them, workers anywhere compute."""
+"""Computing cells on a Ray cluster: the driver claims and stores cells, and workers compute them."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from pathlib import Path
 from typing import Any
 
 from activecover.errors import ActiveCoverError, InputError
-from activecover.frontier.ray import connect, disconnect, import_ray
+from activecover.frontier.ray import Actor, connect, disconnect, import_ray
 from activecover.lab.grid._cells import Cell, Result
-from activecover.lab.grid._desk import Desk, Plan, fits, one_thread
+from activecover.lab.grid._compute import CellRunner, Plan, fits, one_thread
 from activecover.lab.grid._grid import Grid
 from activecover.parallel import one_blas_thread
 
 _POLL_SECONDS = 0.5
-#: How often a cell is begun whose worker is lost each time.
+#: Attempts at a cell whose worker is lost each time.
 _ATTEMPTS = 3
 
 
 class Worker:
-    """One process somewhere: what it computes goes back to the driver, which has the grid."""
+    """One worker process; its results go back to the driver, which holds the grid."""
 
     def __init__(self, plan: Plan, out: Path) -> None:
         one_thread()
-        # On a node that does not see the folder, embeddings are not shared with other workers.
-        self._desk = Desk(plan, out / "embeddings" if out.is_dir() else None)
+        # On a node without access to the folder, embeddings are not shared between workers.
+        self._runner = CellRunner(plan, out / "embeddings" if out.is_dir() else None)
 
     def compute(self, cell: Cell) -> Result:
         """Compute a cell."""
         with one_blas_thread():
-            return self._desk.compute(cell)
+            return self._runner.compute(cell)
 
     def drop(self, cell: Cell, through: tuple[bool, bool]) -> None:
         """Drop the embedding of a cell, if nothing needs it any more."""
-        self._desk.drop(cell, through)
+        self._runner.drop(cell, through)
 
-    def settle(self) -> None:
-        """Nothing: who has an answer to this knows that all before it is done."""
+    def finish_writing(self) -> None:
+        """Do nothing; the answer shows that all earlier calls are done."""
 
 
 class _Staff:
-    """The workers, and what each of them is at."""
+    """The workers, and the current cell of each."""
 
     def __init__(self, plan: Plan, out: Path, jobs: int) -> None:
         self._ray = import_ray()
@@ -66,7 +66,7 @@ class _Staff:
         self._busy[worker.compute.remote(cell)] = (worker, cell)
 
     def results(self) -> Iterator[Result]:
-        """Results that have come in since; a cell whose worker is lost is begun again by another."""
+        """New results; a cell whose worker was lost is started again by another."""
         errors = self._ray.exceptions
         ready, _ = self._ray.wait(list(self._busy), timeout=_POLL_SECONDS)
         for reference in ready:
@@ -82,7 +82,7 @@ class _Staff:
                     reason = str(lost).strip().partition("\n")[0]
                     raise ActiveCoverError(
                         f"the worker was lost {_ATTEMPTS} times with {cell.dataset} {cell.label} {cell.method} "
-                        f"({reason}); run it again to go on"
+                        f"({reason}); run the command again to resume"
                     ) from None
                 self.give(cell)
                 continue
@@ -90,21 +90,24 @@ class _Staff:
             yield result
 
     def drop(self, cell: Cell, through: tuple[bool, bool]) -> None:
-        """Have an embedding dropped by someone who is free; nobody waits for it."""
+        """Let an idle worker drop an embedding, without waiting for it."""
         if any(through) and self._idle:
             self._idle[-1].drop.remote(cell, through)
 
     def dismiss(self) -> None:
-        """End all workers, whatever they are at."""
+        """End all workers, even busy ones."""
         for worker in [*self._idle, *(worker for worker, _ in self._busy.values())]:
             self._ray.kill(worker)
 
-    def settle(self) -> None:
-        """Wait until the workers are through with what they were told last."""
-        self._ray.wait([worker.settle.remote() for worker in self._idle], num_returns=len(self._idle), timeout=10)
+    def finish_writing(self) -> None:
+        """Wait until the workers have finished their last calls."""
+        self._ray.wait(
+            [worker.finish_writing.remote() for worker in self._idle], num_returns=len(self._idle), timeout=10
+        )
 
-    def _hire(self) -> Any:
-        return self._ray.remote(Worker).options(num_cpus=1, max_restarts=0).remote(self._plan, self._out)
+    def _hire(self) -> Actor:
+        hired: Actor = self._ray.remote(Worker).options(num_cpus=1, max_restarts=0).remote(self._plan, self._out)
+        return hired
 
 
 def compute_on_ray(
@@ -116,14 +119,14 @@ def compute_on_ray(
     address: str | None,
     progress: Callable[[], None],
 ) -> None:
-    """Compute what is missing of a plan; results are kept here, one by one, as they come in."""
+    """Compute the missing cells of a plan; results are stored here as they arrive."""
     started = connect(address, cpus=jobs)
     staff = None
     try:
         staff = _Staff(plan, grid.folder, jobs)
         _go_through(plan, grid, staff, deadline, progress)
     finally:
-        # An interruption loses the cells under way and nothing else.
+        # An interruption loses only the cells in progress.
         if staff is not None:
             staff.dismiss()
         if started:
@@ -131,7 +134,7 @@ def compute_on_ray(
 
 
 def _go_through(plan: Plan, grid: Grid, staff: _Staff, deadline: float | None, progress: Callable[[], None]) -> None:
-    desk = Desk(plan, None)
+    runner = CellRunner(plan, None)
     seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
     for result in grid.results():
         seconds[result.cell.dataset, result.cell.method].append(result.seconds)
@@ -141,17 +144,17 @@ def _go_through(plan: Plan, grid: Grid, staff: _Staff, deadline: float | None, p
     while True:
         while more and staff.free:
             cell = next(left, None)
-            # Going on with quicker cells would favour their methods.
+            # Continuing with faster cells would favour their methods.
             more = cell is not None and fits(seconds[cell.dataset, cell.method], deadline)
             if more and cell is not None and grid.claim(cell):
                 staff.give(cell)
         if not staff.at_work:
-            staff.settle()
+            staff.finish_writing()
             return
         for result in staff.results():
             grid.finish([result])
             seconds[result.cell.dataset, result.cell.method].append(result.seconds)
-            staff.drop(result.cell, desk.through(result.cell, grid))
+            staff.drop(result.cell, runner.through(result.cell, grid))
         progress()
 
 

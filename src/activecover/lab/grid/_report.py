@@ -1,4 +1,4 @@
-"""Tables from a grid, as the paper prints them and as programs read them."""
+"""Tables from a grid, in the paper's layout and for programs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def summarise(results: Iterable[Result]) -> dict[Task, dict[str, Score]]:
 
 
 def table_rows(scores: Mapping[Task, Mapping[str, Score]]) -> list[Row]:
-    """One row per task and method, the best and those tied with it marked."""
+    """One row per task and method; the best method and those tied with it are flagged."""
     rows = []
     for (dataset, label), by_method in scores.items():
         best = ties(by_method)
@@ -55,15 +55,15 @@ def table_rows(scores: Mapping[Task, Mapping[str, Score]]) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Ours against the paper's, for one data set."""
+    """Our results compared with the paper's, for one data set."""
 
     dataset: str
     tasks: int
-    #: Mean difference and mean absolute difference by method, where both have a result.
+    #: Mean difference and mean absolute difference by method, for tasks with both results.
     difference: dict[str, tuple[float, float]]
-    #: Mean rank correlation of the methods over tasks; NaN where fewer than three methods were run.
+    #: Mean rank correlation of the methods over tasks; NaN if fewer than three methods were run.
     rank_agreement: float
-    #: In how many tasks EC is best or tied with the best: ours, and in the paper on the same tasks.
+    #: Tasks in which EC is best or tied with the best: in our results, and in the paper on the same tasks.
     wins: int
     paper_wins: int
 
@@ -93,7 +93,7 @@ def _compare_one(dataset: str, tasks: Sequence[Task], scores: Mapping[Task, Mapp
                 gaps[method].append(score.mean - theirs)
         if len(pairs) > 2:
             ours, theirs_all = np.array(pairs).T
-            # Imported where it is used: it takes longer than all of ours.
+            # Imported here, as importing it takes longer than the rest of the package.
             from scipy.stats import spearmanr
 
             agreements.append(float(spearmanr(ours, theirs_all).statistic))

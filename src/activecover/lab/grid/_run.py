@@ -1,4 +1,4 @@
-"""Computing cells: alone, in several processes, within a budget of time."""
+"""Computing cells in one or more processes, within a time budget."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any
 
 from activecover.errors import ActiveCoverError, InputError
 from activecover.lab.datasets import DATASETS, data_folder, load_dataset, need
 from activecover.lab.grid._cells import Cell
-from activecover.lab.grid._desk import Desk, Plan, fits, one_thread
+from activecover.lab.grid._compute import CellRunner, Plan, fits, one_thread
 from activecover.lab.grid._grid import Grid
 from activecover.lab.grid._protocol import METHODS
 from activecover.lab.grid._ray import compute_on_ray
 from activecover.learners import LEARNERS, make_learner
 from activecover.parallel import one_blas_thread
 
-#: Called with how many cells are finished, and how many there are.
+#: Called with the number of finished cells and the total.
 Watcher = Callable[[int, int], None]
 ENGINES = ("process", "ray")
 _POLL_SECONDS = 0.5
@@ -36,7 +36,7 @@ def make_plan(
     seed: int = 0,
     data_dir: Path | None = None,
 ) -> Plan:
-    """All cells of some data sets, labels and methods, run by run so that every task gets its share."""
+    """All cells of some data sets, labels and methods, ordered by run so that every task gets its share."""
     if runs < 1:
         raise InputError(f"{runs} runs: give a number from 1")
     codes = [_code(method) for method in dict.fromkeys(methods)]
@@ -61,36 +61,36 @@ def run_plan(
     engine: str = "process",
     address: str | None = None,
 ) -> bool:
-    """Compute what is missing of a plan; whether all of it is done now.
+    """Compute the missing cells of a plan; return whether all are done.
 
     Parameters
     ----------
     plan : Plan
         The cells.
     out : path
-        The folder of the grid; cells that are there already are kept.
+        The folder of the grid; existing cells are kept.
     jobs : int
-        Processes; each keeps BLAS to one thread.
+        Number of processes; each uses one BLAS thread.
     budget : float, optional
-        Seconds after which no further cell is begun.
+        Seconds after which no further cell is started.
     watch : callable, optional
-        Told of progress.
+        Called with the progress.
     engine : {"process", "ray"}
-        Where the processes are: on this machine, or on the nodes of a Ray cluster.
+        Where the processes run: on this machine, or on the nodes of a Ray cluster.
     address : str, optional
-        The Ray cluster to join; where not given, one is started on this machine.
+        The Ray cluster to join; by default one is started on this machine.
     """
     if jobs < 1:
         raise InputError(f"{jobs} jobs: give a number from 1")
     if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}: choose {' or '.join(ENGINES)}")
     if address is not None and engine != "ray":
-        raise InputError(f"address {address!r} is that of a Ray cluster: use engine ray")
+        raise InputError(f"address {address!r} is for a Ray cluster: use engine ray")
     deadline = None if budget is None else time.time() + budget
     with Grid(out, create=True) as grid:
         grid.check_setting("seed", str(plan.seed))
         wanted = set(plan.cells)
-        # Cells of other plans in the same folder stay as many as they are, unless someone else is at work.
+        # The number of cells of other plans in the folder stays the same, unless other processes are running.
         others = len(grid) - len(wanted & grid.done())
 
         def progress() -> None:
@@ -107,7 +107,7 @@ def run_plan(
             watch(len(wanted) - len(left), len(wanted))
         if failed and left:
             raise ActiveCoverError(
-                f"{len(failed)} of {jobs} workers ended early (exit code {failed[0]}); run it again to go on"
+                f"{len(failed)} of {jobs} workers ended early (exit code {failed[0]}); run the command again to resume"
             )
         return not left
 
@@ -115,7 +115,7 @@ def run_plan(
 def _compute_in_processes(
     plan: Plan, out: Path, jobs: int, deadline: float | None, progress: Callable[[], None]
 ) -> list[int]:
-    """Let processes of this machine share the cells; the exit codes of those that failed."""
+    """Share the cells among processes on this machine; return the exit codes of those that failed."""
     context = multiprocessing.get_context("spawn")
     complaints = context.SimpleQueue()
     arguments = (plan, out, deadline, complaints)
@@ -129,7 +129,7 @@ def _compute_in_processes(
             for worker in workers:
                 worker.join(_POLL_SECONDS / jobs)
     finally:
-        # An interruption loses the cells under way and nothing else.
+        # An interruption loses only the cells in progress.
         for worker in workers:
             worker.terminate()
             worker.join()
@@ -140,7 +140,7 @@ def _compute_in_processes(
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """Let workers inherit that SIGINT is blocked: Ctrl-C in a terminal reaches all, and this process ends them."""
+    """Start workers with SIGINT blocked: Ctrl-C reaches all processes, but this one ends the workers."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -148,8 +148,8 @@ def _sigint_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(plan: Plan, out: Path, deadline: float | None, complaints: Any) -> None:
-    """One process; what is wrong with the input is for the parent to say."""
+def _work(plan: Plan, out: Path, deadline: float | None, complaints: SimpleQueue[str]) -> None:
+    """Run one worker process; input errors are reported by the parent."""
     try:
         one_thread()
         _compute_cells(plan, out, deadline)
@@ -158,8 +158,8 @@ def _work(plan: Plan, out: Path, deadline: float | None, complaints: Any) -> Non
 
 
 def _compute_cells(plan: Plan, out: Path, deadline: float | None) -> None:
-    """Claim a cell, compute it, keep it, until nothing is left to claim."""
-    desk = Desk(plan, out / "embeddings")
+    """Claim, compute and store cells until none is left."""
+    runner = CellRunner(plan, out / "embeddings")
     with Grid(out) as grid, one_blas_thread():
         done = grid.done()
         seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -169,24 +169,24 @@ def _compute_cells(plan: Plan, out: Path, deadline: float | None) -> None:
             if cell in done:
                 continue
             if not fits(seconds[cell.dataset, cell.method], deadline):
-                return  # going on with quicker cells would favour their methods
+                return  # continuing with faster cells would favour their methods
             if _is_orphan():
                 return
             if grid.claim(cell):
-                result = desk.compute(cell)
+                result = runner.compute(cell)
                 grid.finish([result])
                 seconds[cell.dataset, cell.method].append(result.seconds)
-                desk.tidy(cell, grid)
+                runner.tidy(cell, grid)
 
 
 def _is_orphan() -> bool:
-    """Whether the process that started this one was killed: nobody waits for more."""
+    """Whether the parent process was killed, so that nothing waits for more results."""
     parent = multiprocessing.parent_process()
     return parent is not None and not parent.is_alive()
 
 
 def _code(method: str) -> str:
-    """A method as tables call it, after a try whether it can be put on a sample at all."""
+    """A method's name as used in tables, after checking that it can run on a sample."""
     entry = LEARNERS[method]
     make_learner(method, explore=0)
     return entry.code or entry.name

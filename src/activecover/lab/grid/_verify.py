@@ -1,4 +1,4 @@
-"""Cells made again: the same to the last digit, or close to it for a reason that is known."""
+"""Recomputed cells: identical to the last digit, or close to it for a known reason."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import numpy as np
 from activecover.errors import InputError
 from activecover.lab.datasets import DATASETS, data_folder
 from activecover.lab.grid._cells import Cell, Result
-from activecover.lab.grid._desk import Plan
+from activecover.lab.grid._compute import Plan
 from activecover.lab.grid._grid import Grid
 from activecover.lab.grid._provenance import causes, parts_of
 from activecover.lab.grid._run import Watcher, run_plan
 
-#: Points of AUC by which a cell may change where the processor, a version or the code is another.
+#: AUC points by which a cell may change if the processor, a version or the code differs.
 TOLERANCE = 0.05
 Verdict = Literal["same", "close", "differs"]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A cell and its copy: the verdict, by how many points of AUC they differ, and what else is different."""
+    """A cell compared with its recomputation: the verdict, the AUC difference in points, and other differences."""
 
     cell: Cell
     verdict: Verdict
@@ -48,13 +48,13 @@ def verify(
     Parameters
     ----------
     results : iterable of Result
-        What was computed before.
+        The earlier results.
     sample : int
-        How many cells to compute; every method of every data set has its turn before one has a second.
+        Number of cells to compute; every method of every data set is chosen once before any is chosen twice.
     seed : int
-        Of the choice.
+        Seed for the choice.
     data_dir : path, optional
-        Where the data sets are; cells of those that are not there are left out.
+        The folder of the data sets; cells of missing data sets are skipped.
     jobs, watch
         As for :func:`run_plan`.
 
@@ -66,7 +66,7 @@ def verify(
         raise InputError(f"sample {sample}: give a number of cells from 1")
     here = [result for result in results if _is_here(result.cell.dataset, data_dir)]
     if not here:
-        raise InputError("none of the cells can be computed again: their data sets are not here")
+        raise InputError("none of the cells can be computed again: their data sets are missing")
     chosen = choose(here, sample, seed)
     again = _compute([result.cell for result in chosen], _seed_of(chosen), data_dir, jobs, watch)
     return [compare_cells(result, again[result.cell]) for result in chosen]
@@ -80,7 +80,7 @@ def choose(results: Sequence[Result], sample: int, seed: int) -> list[Result]:
         result = results[place]
         columns[result.cell.dataset, result.cell.method].append(result)
     turns = [(turn, column) for column, members in columns.items() for turn in range(len(members))]
-    # Sorting keeps the order of the columns, which is one of chance.
+    # Sorting preserves the order of the columns, which is random.
     taken = sorted(turns, key=lambda turn: turn[0])[:sample]
     return sorted((columns[column][turn] for turn, column in taken), key=lambda one: one.cell)
 
@@ -99,7 +99,7 @@ def compare_cells(before: Result, now: Result) -> Check:
 def _compute(
     cells: list[Cell], seed: int, data_dir: Path | None, jobs: int, watch: Watcher | None
 ) -> dict[Cell, Result]:
-    # By run, as a grid computes them: cells of a run share its vectors.
+    # By run, like a grid, since cells of a run share its vectors.
     plan = Plan(tuple(sorted(cells, key=lambda cell: (cell.dataset, cell.run))), seed, data_dir)
     with tempfile.TemporaryDirectory(prefix="activecover-verify-") as folder:
         run_plan(plan, Path(folder), jobs=jobs, watch=watch)

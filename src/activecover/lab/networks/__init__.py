@@ -1,4 +1,4 @@
-"""Making vectors: small networks trained on the first sample, whose last hidden layer is the embedding."""
+"""Small networks trained on the first sample; their last hidden layer is the embedding."""
 
 from activecover.lab.networks._cache import EmbeddingCache
 from activecover.lab.networks._dense import DenseNetwork

@@ -1,4 +1,4 @@
-"""Embeddings on disk, so that many methods and labels share one."""
+"""Embeddings on disk, shared by many methods and labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +17,14 @@ from activecover.files import lock, replacing
 
 
 class EmbeddingCache:
-    """A folder of matrices, named by a hash of all that they depend on.
+    """A folder of matrices, each named by a hash of everything that it depends on.
 
-    Two processes that want the same one wait for each other; a file is never there in part.
+    Processes that want the same matrix wait for each other; partial files are never visible.
 
     Parameters
     ----------
     folder : path
-        Created where needed.
+        Created if it is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,17 +35,17 @@ class EmbeddingCache:
             raise InputError(f"{folder}: the folder cannot be made ({wrong.strerror})") from wrong
 
     @staticmethod
-    def key(**parts: Any) -> str:
-        """A name for what an embedding depends on: data set, sample, network, seed."""
+    def key(**parts: object) -> str:
+        """A key for everything that an embedding depends on: data set, sample, network, seed."""
         plain = {name: part.tolist() if isinstance(part, np.ndarray) else part for name, part in parts.items()}
         return hashlib.blake2b(json.dumps(plain, sort_keys=True).encode(), digest_size=12).hexdigest()
 
     def get(self, key: str, make: Callable[[], npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
-        """The matrix of a key, memory-mapped; made once where it is not there."""
+        """The matrix of a key, memory-mapped; computed if it is missing."""
         path = self.folder / f"{key}.npy"
         with self._locked(key):
             if not path.exists():
-                # Made before a file is opened: a process killed meanwhile leaves none.
+                # Computed before a file is opened, so that a process killed meanwhile leaves none.
                 made = make()
                 with replacing(path) as temporary:
                     np.save(temporary, made)
@@ -54,9 +53,9 @@ class EmbeddingCache:
             return matrix
 
     def drop(self, key: str) -> None:
-        """Remove a matrix that is no longer needed; who has it mapped keeps it."""
+        """Remove a matrix that is no longer needed; existing maps stay valid."""
         with self._locked(key):
-            # The lock goes last: once it is gone, the next process is at work.
+            # The lock file is removed last: once it is gone, the next process starts.
             for path in sorted(self.folder.glob(f"{key}.*"), key=lambda path: path.suffix == ".lock"):
                 path.unlink(missing_ok=True)
 
@@ -65,7 +64,7 @@ class EmbeddingCache:
         while True:
             with (self.folder / f"{key}.lock").open("w") as file:
                 lock(file.fileno())
-                # Dropped while waiting for it: the next process would lock another file of that name.
+                # Removed while waiting for it: the next process would lock another file of that name.
                 if os.fstat(file.fileno()).st_nlink:
                     yield
                     return

@@ -1,10 +1,11 @@
-"""The paper's convolutional networks, in PyTorch: deterministic under a seed, on a GPU where there is one."""
+"""The paper's convolutional networks, in PyTorch: deterministic for a seed, on a GPU if there is one."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,13 @@ import numpy.typing as npt
 from activecover.errors import InputError
 from activecover.extras import require
 
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
 _INFERENCE_BATCH = 500
 
 
-def _torch() -> Any:
+def _torch() -> ModuleType:
     return require("torch", extra="torch", purpose="convolutional networks")
 
 
@@ -24,23 +28,29 @@ class _Convolutional(ABC):
 
     Parameters
     ----------
-    epochs, batch, rate
-        Of the training.
+    epochs, batch_size, learning_rate
+        Parameters of the training.
     scale : float
-        What pixels are multiplied by (1/255 for values from 0 to 1).
+        Factor for pixels (1/255 for values from 0 to 1).
     seed : int
-        Of the weights and of the order of the points.
+        Seed for the weights and the order of the points.
     """
 
-    #: The smallest side of an image of which pooling leaves something.
+    #: The smallest image side that pooling does not reduce to nothing.
     least: int
 
     def __init__(
-        self, *, epochs: int = 20, batch: int = 32, rate: float = 1e-3, scale: float = 1 / 255, seed: int = 0
+        self,
+        *,
+        epochs: int = 20,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
+        scale: float = 1 / 255,
+        seed: int = 0,
     ) -> None:
         self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
         self.scale = scale
         self.seed = seed
 
@@ -60,11 +70,11 @@ class _Convolutional(ABC):
         self._initialise(model, random)
         points = self._tensor(inputs)
         targets = torch.as_tensor(codes, dtype=torch.long, device=self.device_)
-        adam = torch.optim.Adam(model.parameters(), lr=self.rate, eps=1e-7)
+        adam = torch.optim.Adam(model.parameters(), lr=self.learning_rate, eps=1e-7)
         loss_of = torch.nn.CrossEntropyLoss()
         for _ in range(self.epochs):
             order = torch.as_tensor(random.permutation(len(points)), device=self.device_)
-            for part in order.split(self.batch):
+            for part in order.split(self.batch_size):
                 adam.zero_grad()
                 loss_of(model(points[part]), targets[part]).backward()
                 adam.step()
@@ -86,20 +96,20 @@ class _Convolutional(ABC):
         return vectors
 
     @abstractmethod
-    def _body(self, shape: tuple[int, ...]) -> Any:
+    def _body(self, shape: tuple[int, ...]) -> nn.Sequential:
         """The layers up to the vectors."""
 
     @abstractmethod
     def _width(self) -> int:
         """Dimensions of the vectors."""
 
-    def _tensor(self, inputs: npt.NDArray[Any]) -> Any:
+    def _tensor(self, inputs: npt.NDArray[Any]) -> Tensor:
         torch = _torch()
         images = inputs if inputs.ndim == 4 else inputs[..., None]
         pixels = np.ascontiguousarray(images.transpose(0, 3, 1, 2), np.float32) * np.float32(self.scale)
         return torch.as_tensor(pixels, device=self.device_)
 
-    def _initialise(self, model: Any, random: np.random.Generator) -> None:
+    def _initialise(self, model: nn.Module, random: np.random.Generator) -> None:
         """Weights come from NumPy's generator: the same on every device and version of PyTorch."""
         torch = _torch()
         for weight in model.parameters():
@@ -121,14 +131,14 @@ class LeNet(_Convolutional):
     def _width(self) -> int:
         return 84
 
-    def _body(self, shape: tuple[int, ...]) -> Any:
-        nn = _torch().nn
+    def _body(self, shape: tuple[int, ...]) -> nn.Sequential:
+        layer = _torch().nn
         channels = shape[2] if len(shape) > 2 else 1
         side = [((size - 4) // 2 - 4) // 2 for size in shape[:2]]
-        return nn.Sequential(
-            nn.Conv2d(channels, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-            nn.Linear(16 * side[0] * side[1], 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+        return layer.Sequential(
+            layer.Conv2d(channels, 6, 5), layer.ReLU(), layer.MaxPool2d(2),
+            layer.Conv2d(6, 16, 5), layer.ReLU(), layer.MaxPool2d(2), layer.Flatten(),
+            layer.Linear(16 * side[0] * side[1], 120), layer.ReLU(), layer.Linear(120, 84), layer.ReLU(),
         )  # fmt: skip
 
 
@@ -140,13 +150,13 @@ class SmallVgg(_Convolutional):
     def _width(self) -> int:
         return 128
 
-    def _body(self, shape: tuple[int, ...]) -> Any:
-        nn = _torch().nn
-        layers: list[Any] = []
+    def _body(self, shape: tuple[int, ...]) -> nn.Sequential:
+        layer = _torch().nn
+        layers: list[nn.Module] = []
         channels = shape[2] if len(shape) > 2 else 1
         for width in (32, 64, 128):
-            layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
-            layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+            layers += [layer.Conv2d(channels, width, 3, padding=1), layer.ReLU()]
+            layers += [layer.Conv2d(width, width, 3, padding=1), layer.ReLU(), layer.MaxPool2d(2)]
             channels = width
         size = 128 * (shape[0] // 8) * (shape[1] // 8)
-        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(size, 128), nn.ReLU())
+        return layer.Sequential(*layers, layer.Flatten(), layer.Linear(size, 128), layer.ReLU())

@@ -18,18 +18,18 @@ class DenseNetwork:
     """A softmax classifier whose hidden activations are the vectors.
 
     Adam, mini-batches, Glorot-uniform weights, zero biases, cross-entropy; no batch
-    norm, no dropout. The vectors are the same to the bit on every machine.
+    norm, no dropout. The vectors are bit-identical on every machine.
 
     Parameters
     ----------
     hidden : int
-        Units of the hidden layer, and so dimensions of the vectors.
-    epochs, batch, rate
-        Of the training.
+        Units of the hidden layer, which is the dimension of the vectors.
+    epochs, batch_size, learning_rate
+        Parameters of the training.
     scale : float
-        What inputs are multiplied by; 1 leaves them as they are, as the paper's figures ask for.
+        Factor for inputs; the paper's results imply 1.
     seed : int
-        Of the weights and of the order of the points.
+        Seed for the weights and the order of the points.
 
     Examples
     --------
@@ -43,16 +43,16 @@ class DenseNetwork:
         hidden: int = 100,
         *,
         epochs: int = 20,
-        batch: int = 32,
-        rate: float = 1e-3,
+        batch_size: int = 32,
+        learning_rate: float = 1e-3,
         scale: float = 1.0,
         seed: int = 0,
     ) -> None:
         self.hidden = hidden
         self.scale = scale
         self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
         self.seed = seed
 
     def fit(self, inputs: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
@@ -67,11 +67,11 @@ class DenseNetwork:
             _glorot(random, self.hidden, len(classes)),
             np.zeros(len(classes), np.float32),
         ]
-        adam = _Adam(weights, self.rate)
+        adam = _Adam(weights, self.learning_rate)
         for _ in range(self.epochs):
             order = random.permutation(len(points))
-            for start in range(0, len(points), self.batch):
-                part = order[start : start + self.batch]
+            for start in range(0, len(points), self.batch_size):
+                part = order[start : start + self.batch_size]
                 adam.step(_gradients(weights, points[part], targets[part]))
         self.weights_ = weights
         return self

@@ -1,4 +1,4 @@
-"""The networks by name, behind one small interface."""
+"""The networks by name, with a common interface."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from activecover.lab.networks._convolutional import LeNet, SmallVgg
 from activecover.lab.networks._dense import DenseNetwork
 from activecover.registry import Entry, Registry
 
-#: Called with how many inputs are embedded, and how many there are.
+#: Called with the number of embedded inputs and the total.
 Watcher = Callable[[int, int], None]
 
 
 class Network(Protocol):
-    """Trained on a sample, it turns any inputs into vectors."""
+    """A network that is trained on a sample and turns any inputs into vectors."""
 
     def fit(self, inputs: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Self:
         """Train on a sample."""
@@ -26,7 +26,7 @@ class Network(Protocol):
         """The vectors of any inputs."""
 
 
-#: Each is built with ``epochs``, ``scale`` (what inputs are multiplied by) and ``seed``.
+#: Each takes ``epochs``, ``scale`` (a factor for inputs) and ``seed``.
 NETWORKS: Registry[Network] = Registry("network", group="activecover.networks")
 NETWORKS.add(Entry("dense", DenseNetwork, "one hidden layer of 100 ReLU units"))
 NETWORKS.add(Entry("lenet", LeNet, "LeNet-5 with ReLU and max-pooling, 84 dimensions"))

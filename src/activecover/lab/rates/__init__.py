@@ -1,4 +1,4 @@
-"""The rates that the paper proves, measured on distributions that are known."""
+"""The rates proved in the paper, measured on known distributions."""
 
 from activecover.lab.rates._distributions import DISTRIBUTIONS, Distribution
 from activecover.lab.rates._rates import (

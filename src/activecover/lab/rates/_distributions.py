@@ -1,6 +1,6 @@
-"""Distributions that keep the paper's assumptions, and some that break one of them, each by name.
+"""Distributions that satisfy the paper's assumptions, and some that violate one of them, by name.
 
-All know their support, so that the optimal learner's cost is counted and not estimated.
+Their supports are known, so that the cost of the optimal learner is counted, not estimated.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ class Shape(ABC):
 
     @abstractmethod
     def contains(self, points: Points) -> Mask:
-        """Which points lie in the region."""
+        """Whether each point is in the region."""
 
     @property
     @abstractmethod
     def lowest_density(self) -> float:
-        """The least density on the region."""
+        """The minimum density on the region."""
 
     @property
     @abstractmethod
     def highest_density(self) -> float:
-        """The greatest density."""
+        """The maximum density."""
 
     @property
     def fullness(self) -> float:
-        """C+: the least share of a small ball around a point of the region that lies in it."""
+        """C+: the smallest fraction of a small ball around a point of the region that is inside the region."""
         return 0.5**self.dimensions
 
 
@@ -113,13 +113,13 @@ class Shell(Shape):
 
     @property
     def fullness(self) -> float:
-        # A point on a smooth boundary: a small ball around it is cut nearly in half.
+        # At a smooth boundary, about half of a small ball is inside.
         return 0.4
 
 
 @dataclass(frozen=True)
 class TruncatedGaussian(Shape):
-    """A round Gaussian cut off at a radius: its density is bounded from below."""
+    """A spherical Gaussian truncated at a radius, so that its density is bounded from below."""
 
     centre: tuple[float, ...]
     deviation: float
@@ -190,26 +190,26 @@ class Spike(Shape):
 
 @dataclass(frozen=True)
 class Distribution:
-    """A mixture: positives on some components, negatives elsewhere (and perhaps there too).
+    """A mixture of positives on some components and negatives elsewhere (possibly overlapping).
 
     Attributes
     ----------
     name : str
-        How it is called.
+        Its name.
     share : float
         p, the probability that a point is positive.
     components : sequence of Shape
         The connected components of the positives' support.
     weights : sequence of float
-        Each component's share of the positives.
+        The fraction of positives in each component.
     background : sequence of Shape
-        Where negatives are, with equal weights.
+        The regions of the negatives, with equal weights.
     breaks : str
-        Which assumption of the paper it breaks, if any.
+        The assumption of the paper that it violates, if any.
     strays : int
-        How many of the last components are no part of the support, as the paper defines it.
+        Number of components, at the end of the list, that are not part of the support as the paper defines it.
     embed : callable, optional
-        Carries points of the intrinsic space into one of more dimensions.
+        Maps points of the intrinsic space to a space of more dimensions.
     """
 
     name: str
@@ -223,31 +223,31 @@ class Distribution:
 
     @property
     def intrinsic_dimension(self) -> int:
-        """D, as the rates know it."""
+        """D, the dimension in the rates."""
         return self.components[0].dimensions
 
     @property
     def smallest_share(self) -> float:
-        """q, the smallest component's share of the positives."""
+        """q, the fraction of positives in the smallest component."""
         return min(self.weights)
 
     @property
     def lowest_density(self) -> float:
-        """λ0, the least density of the positives on their support."""
+        """λ0, the minimum density of the positives on their support."""
         return min(w * shape.lowest_density for w, shape in zip(self.weights, self.components, strict=True))
 
     @property
     def highest_negative_density(self) -> float:
-        """λ1, the greatest density of the negatives."""
+        """λ1, the maximum density of the negatives."""
         return max(shape.highest_density for shape in self.background) / len(self.background)
 
     @property
     def fullness(self) -> float:
-        """C+, the least share of a small ball around a point of the support that lies in it."""
+        """C+, the smallest fraction of a small ball around a point of the support that is inside the support."""
         return min(shape.fullness for shape in self.components)
 
     def sample(self, count: int, random: np.random.Generator) -> tuple[Points, Mask, Mask]:
-        """Draw a pool: its points, which are positive, and which lie in the positives' support."""
+        """Draw a pool: its points, which of them are positive, and which are in the positives' support."""
         positive = random.random(count) < self.share
         points = np.empty((count, self.intrinsic_dimension))
         for shapes, weights, rows in (
@@ -262,7 +262,7 @@ class Distribution:
         return (points if self.embed is None else self.embed(points)), positive, inside
 
     def contains(self, points: Points) -> Mask:
-        """Which points (of the intrinsic space) lie in the positives' support."""
+        """Whether each point (of the intrinsic space) is in the positives' support."""
         inside = np.zeros(len(points), bool)
         for shape in self.components[: len(self.components) - self.strays]:
             inside |= shape.contains(points)
@@ -308,7 +308,7 @@ def _overlap(dimensions: int = 2, share: float = 0.5) -> Distribution:
 
 def _spike(dimensions: int = 2, share: float = 0.5) -> Distribution:
     if dimensions != 2:
-        raise InputError("the spike lives in 2 dimensions")
+        raise InputError("the spike needs 2 dimensions")
     return Distribution("spike", share, [Spike()], [1.0], [Cube(-1, 2, 2)], breaks="the support is thin at a point")
 
 
@@ -320,9 +320,9 @@ def _outliers(dimensions: int = 2, share: float = 0.5) -> Distribution:
 
 
 def _manifold(dimensions: int = 2, share: float = 0.5, ambient: int = 50) -> Distribution:
-    """The cube, laid out as a curved sheet in many dimensions."""
+    """The cube, embedded as a curved sheet in many dimensions."""
     if ambient < 2 * dimensions:
-        raise InputError(f"a sheet of {dimensions} dimensions needs at least {2 * dimensions} around it")
+        raise InputError(f"a sheet of {dimensions} dimensions needs a space of at least {2 * dimensions}")
     random = np.random.default_rng(0)
     turn = np.linalg.qr(random.normal(size=(ambient, ambient)))[0]
 
@@ -342,8 +342,8 @@ for _name, _build, _summary in (
     ("components", _components, "four cubes of unequal weight"),
     ("gaussians", _gaussians, "two truncated Gaussians"),
     ("manifold", _manifold, "the cube as a curved sheet in 50 dimensions"),
-    ("overlap", _overlap, "negatives share most of the positives' support"),
-    ("spike", _spike, "breaks an assumption: arbitrarily thin at a point"),
-    ("outliers", _outliers, "breaks an assumption: stray positives far away"),
+    ("overlap", _overlap, "negatives cover most of the positives' support"),
+    ("spike", _spike, "violates an assumption: arbitrarily thin at a point"),
+    ("outliers", _outliers, "violates an assumption: stray positives far away"),
 ):
     DISTRIBUTIONS.add(Entry(_name, _build, _summary))

@@ -1,7 +1,7 @@
-"""The rates, measured: excess query cost against the size of the pool.
+"""Measured rates: excess query cost against pool size.
 
-A cell is one pool of one size with one learner. Cells are kept in a CSV file as they are finished, so
-that a long measurement can be interrupted and taken up again.
+A cell is one learner on one pool of one size. Finished cells are stored in a CSV file, so that a long measurement can
+be interrupted and resumed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from activecover.learners import Exploration
 from activecover.planning import explore_union
 from activecover.pool import Pool
 
-#: The learners whose rates the paper gives.
+#: The learners with rates in the paper.
 LEARNERS = ("passive", "offline", "explore-commit")
 _DELTA = 0.001
 _BOOTSTRAPS = 1000
@@ -55,13 +55,13 @@ class RateCell:
 
     @property
     def key(self) -> tuple[str, int, int, str, int]:
-        """What was measured."""
+        """What is measured."""
         return (self.distribution, self.dimension, self.n, self.learner, self.run)
 
 
 @dataclass(frozen=True, slots=True)
 class RatePlan:
-    """Which measurements to make."""
+    """The measurements to make."""
 
     dimensions: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -71,7 +71,7 @@ class RatePlan:
     learners: tuple[str, ...] = LEARNERS
 
     def keys(self) -> list[tuple[str, int, int, str, int]]:
-        """All cells, small pools first, so that a picture is there early."""
+        """All cells, small pools first, so that a plot is available early."""
         return [
             (self.distribution, dimension, n, learner, run)
             for n in sorted(self.sizes)
@@ -82,7 +82,7 @@ class RatePlan:
 
 
 def measure(plan: RatePlan, path: Path | None = None, watch: Watcher | None = None) -> list[RateCell]:
-    """Make the measurements of a plan; those that a file has already are kept."""
+    """Make the measurements of a plan, except those already in the file."""
     _check(plan)
     wanted = plan.keys()
     known = {cell.key: cell for cell in (read_cells(path) if path is not None and path.exists() else [])}
@@ -113,11 +113,11 @@ def measure_one(distribution: str, dimension: int, n: int, learner: str, run: in
 
 
 def sample_size(law: Distribution, n: int, learner: str) -> int:
-    """How many rows a learner explores.
+    """Number of rows that a learner explores.
 
-    Explore-commit takes the direct union bound, which does not grow with the pool; with one component a
-    single row will do, since exploration goes on until a positive is found. Offline takes the order that
-    is best for it, (n^D · log n)^(1/(D+1)), times a constant found by trial on other seeds.
+    Explore-commit uses the direct union bound, which does not grow with the pool; with one component a single row is
+    enough, since exploration continues until a positive is found. Offline uses its best order,
+    (n^D · log n)^(1/(D+1)), times a constant that was tuned on other seeds.
     """
     if learner == "explore-commit":
         count = len(law.components)
@@ -129,14 +129,14 @@ def sample_size(law: Distribution, n: int, learner: str) -> int:
     return 0
 
 
-#: Found by trial (``best_constant``): the multiple of its best order that costs the offline learner least.
+#: Tuned by ``best_constant``: the multiple of its best order with the lowest cost for the offline learner.
 OFFLINE_CONSTANT: dict[int, float] = {1: 0.5, 2: 0.25, 3: 0.125}
 
 
 def best_constant(
     dimension: int, *, n: int = 10_000, runs: int = 10, seed: int = 1000, distribution: str = "cube"
 ) -> tuple[float, dict[float, float]]:
-    """The multiple of the offline learner's best order that costs least, and what each one costs."""
+    """The multiple of the offline learner's best order with the lowest cost, and the cost of each."""
     law = DISTRIBUTIONS.build(distribution, dimensions=dimension)
     order = (n**dimension * math.log(n)) ** (1 / (dimension + 1))
     costs: dict[float, float] = {}
@@ -181,7 +181,7 @@ _COSTS: dict[str, Callable[[npt.NDArray[np.float64], npt.NDArray[np.bool_], int,
 def _explore(
     points: npt.NDArray[np.float64], positive: npt.NDArray[np.bool_], sample: int, seed: int
 ) -> tuple[TreeFrontier, npt.NDArray[np.int64], int]:
-    """Label a random sample, and go on until a positive is in it, as every learner does."""
+    """Label a random sample, and continue until it contains a positive, as every learner does."""
     pool = Pool(points)
     order = Exploration(0, seed).begin(len(pool)).order()
     first = int(positive[order].argmax()) + 1
@@ -195,7 +195,7 @@ def _explore(
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """An exponent: measured, its 95 % interval over runs, and what the paper proves."""
+    """An exponent: the measured value, its 95 % interval over runs, and the value proved in the paper."""
 
     learner: str
     dimension: int
@@ -203,12 +203,12 @@ class Fit:
     low: float
     high: float
     theory: float
-    #: How much larger the adjusted cost is at the largest pool than at the smallest.
+    #: Ratio of the adjusted cost at the largest pool to that at the smallest.
     growth: float
 
 
 def fit(cells: Iterable[RateCell]) -> list[Fit]:
-    """Fit the exponents, the sample subtracted (explore-commit) and the log factor divided out."""
+    """Fit the exponents, after subtracting the sample (explore-commit) and dividing by the log factor."""
     groups: dict[tuple[str, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells:
         groups[cell.learner, cell.dimension][cell.n].append(adjusted(cell))
@@ -216,7 +216,7 @@ def fit(cells: Iterable[RateCell]) -> list[Fit]:
 
 
 def adjusted(cell: RateCell) -> float:
-    """The excess cost in the form of which the exponent is proved."""
+    """The excess cost in the form whose exponent is proved."""
     log = math.log(cell.n)
     if cell.learner == "explore-commit":
         return float((cell.excess - cell.sample) / log ** (1 / cell.dimension))
@@ -226,7 +226,7 @@ def adjusted(cell: RateCell) -> float:
 
 
 def theory_exponent(learner: str, dimension: int) -> float:
-    """What the paper proves, logs apart."""
+    """The exponent proved in the paper, without log factors."""
     return {"passive": 1.0, "offline": dimension / (dimension + 1)}.get(learner, (dimension - 1) / dimension)
 
 
@@ -240,7 +240,7 @@ def _fit_one(learner: str, dimension: int, by_size: dict[int, list[float]]) -> F
             values = np.array(by_size[n])
             chosen = values if turn == 0 else values[random.integers(0, len(values), len(values))]
             means.append(chosen.mean())
-        # Where nothing is left of the cost there is no logarithm, and no exponent.
+        # If nothing is left of the cost, there is no logarithm and no exponent.
         usable = len(sizes) > 1 and min(means) > 0
         slopes.append(float(np.polyfit(np.log(sizes), np.log(means), 1)[0]) if usable else float("nan"))
         growths.append(means[-1] / means[0] if means[0] > 0 else float("nan"))
@@ -252,7 +252,7 @@ def read_cells(path: Path) -> list[RateCell]:
     """The measurements of a file."""
     kinds = {field.name: {"str": str, "int": int, "float": float}[str(field.type)] for field in fields(RateCell)}
     try:
-        # A last line cut short by a crash is measured again.
+        # A last line that was truncated by a crash is measured again.
         lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
         return [
             RateCell(**{name: kind(record[name]) for name, kind in kinds.items()}) for record in csv.DictReader(lines)
@@ -262,7 +262,7 @@ def read_cells(path: Path) -> list[RateCell]:
 
 
 class _Writer:
-    """Appends finished cells, each synced before the next is begun."""
+    """Appends finished cells, each synced to disk before the next starts."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -311,7 +311,7 @@ def sizes_between(text: str) -> tuple[int, ...]:
             return tuple(round(low * (high / low) ** (step / steps)) for step in range(steps + 1))
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise InputError(f"sizes {text!r} are not understood: write 1000..1000000 or 1000,5000") from None
+        raise InputError(f"invalid sizes {text!r}: write 1000..1000000 or 1000,5000") from None
 
 
 def _check(plan: RatePlan) -> None:
@@ -321,7 +321,7 @@ def _check(plan: RatePlan) -> None:
         raise InputError("pools need at least 10 points: give larger sizes")
     unknown = [name for name in plan.learners if name not in _COSTS]
     if unknown:
-        raise InputError(f"no rate is known for {unknown[0]!r}: choose among {', '.join(LEARNERS)}")
+        raise InputError(f"no rate is known for {unknown[0]!r}: choose from {', '.join(LEARNERS)}")
     for dimension in plan.dimensions:
         if dimension < 1:
             raise InputError(f"{dimension} dimensions: give a number from 1")
@@ -331,7 +331,7 @@ def _check(plan: RatePlan) -> None:
 def explore_curve(
     law: Distribution, sizes: Sequence[int], *, runs: int = 1000, seed: int = 0
 ) -> list[tuple[int, float]]:
-    """How often a random sample of each size has a positive of every component, measured."""
+    """Measured fraction of random samples of each size that contain a positive of every component."""
     random = np.random.default_rng([seed, len(law.components)])
     shares = [law.share * weight for weight in law.weights]
     measured = []

@@ -26,7 +26,7 @@ from activecover.learners._auto5._spread import SpreadPosterior
 from activecover.learners._auto5._spread_commit import SpreadCommit
 from activecover.learners._auto5._survey import Survey
 from activecover.learners._explore import FreeRows
-from activecover.pool import blocks
+from activecover.pool import blocks, dense_vectors
 
 Credits = npt.NDArray[np.bool_]
 Yields = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
@@ -237,8 +237,8 @@ class Auto(Learner):
             part = known[block]
             ends = self.pool_.take(np.maximum(keys[part], 0)).astype(np.float64)
             outside = keys[part] < 0
-            ends[outside] = self.outside_[-1 - keys[part][outside]]
-            far[part] = np.linalg.norm(self.pool_.take(rows[part]).astype(np.float64) - ends, axis=1)
+            ends[outside] = dense_vectors(self.outside_)[-1 - keys[part][outside]]
+            far[part] = np.linalg.norm(dense_vectors(self.pool_.take(rows[part])).astype(np.float64) - ends, axis=1)
         return far
 
     # Folding.

@@ -118,7 +118,7 @@ class LocalContrast(NearMarkedScore):
 
     def _take_graph(self) -> None:
         self._graph = shared_graph(self.pool_)
-        self._unit = self._graph.scale(self._graph.count)
+        self._unit = self._graph.scale(self._graph.n_neighbors)
         self._counts_everywhere = np.zeros(len(self.pool_), bool)
         self._counts_everywhere[self.exploration_.order()[:LANDMARKS]] = True
 

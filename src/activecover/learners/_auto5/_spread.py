@@ -143,7 +143,7 @@ def weights(graph: NeighbourGraph, neighbours: int) -> sparse.csr_array:
 def _in_common(graph: NeighbourGraph, neighbours: int) -> sparse.csr_array:
     """How much neighbours weigh by the neighbours that they have in common."""
     rows, others, places = _pairs(graph, neighbours)
-    shares = shares_in_common(graph.neighbours, neighbours, min(IN_COMMON, graph.count))
+    shares = shares_in_common(graph.neighbours, neighbours, min(IN_COMMON, graph.n_neighbors))
     return _both_ways(graph, rows, others, shares[rows, places] ** 2)
 
 

@@ -1,4 +1,4 @@
-"""What a worker of the grid does, wherever it runs: one cell after the other, with its data at hand."""
+"""The work of a grid worker, wherever it runs: computing cells one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from activecover.metrics import recall_by_batch
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which cells to compute: every combination, or only some labels of some data sets."""
+    """The cells to compute: every combination, or only some labels of some data sets."""
 
     cells: tuple[Cell, ...]
     seed: int = 0
@@ -34,7 +34,7 @@ class Plan:
 
 
 def fits(known: Sequence[float], deadline: float | None) -> bool:
-    """Whether a cell of this kind is likely to be done in time, by those before it."""
+    """Whether a cell of this kind is likely to finish in time, given the earlier ones."""
     if deadline is None:
         return True
     return time.time() + (float(np.mean(known)) if known else 0.0) < deadline
@@ -48,12 +48,12 @@ def one_thread() -> None:
         import torch
     except ImportError:
         return
-    # Sums are split by threads: with one thread an embedding is the same to the bit in every process.
+    # Threads split sums: with one thread an embedding is bit-identical in every process.
     torch.set_num_threads(1)
 
 
-class Desk:
-    """What a worker keeps at hand: the data set and the trial that it used last."""
+class CellRunner:
+    """Computes cells, and keeps the data set and trial that were used last."""
 
     def __init__(self, plan: Plan, cache: Path | None) -> None:
         self._plan = plan
@@ -73,7 +73,7 @@ class Desk:
             trace = run_trial(trial, cell.label, cell.method)
             curve, reason = tuple(recall_by_batch(trace).tolist()), trace.unavailable
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as wrong:
-            # One cell that fails is a result too; the others go on.
+            # A cell that fails is also a result; the others continue.
             curve, reason = (), f"{type(wrong).__name__}: {wrong}".splitlines()[0]
         return Result(
             cell, None if reason else curve, reason, time.perf_counter() - started, made_with(self._plan.seed)
@@ -84,9 +84,8 @@ class Desk:
         self.drop(cell, self.through(cell, grid))
 
     def through(self, cell: Cell, grid: Grid) -> tuple[bool, bool]:
-        """Whether all cells of a cell's run are done, and whether those of its label are."""
-        # Cells of another plan may be among those counted: then the embedding is dropped a little early,
-        # and made again.
+        """Whether all cells of the same run are done, and all cells of the same run and label."""
+        # If cells of another plan are counted too, the embedding is dropped a little early and computed again.
         run, label = (
             grid.count(cell.dataset, cell.run, label) >= self._needed[cell.dataset, cell.run, label]
             for label in (None, cell.label)
@@ -94,20 +93,20 @@ class Desk:
         return run, label
 
     def drop(self, cell: Cell, through: tuple[bool, bool]) -> None:
-        """Drop the embedding of a cell, if nothing needs it any more (as :meth:`through` says)."""
+        """Drop the embedding of a cell if nothing needs it any more, according to :meth:`through`."""
         if self._cache is None or not any(through):
             return
         dataset = self._dataset_of(cell)
         if through[0 if dataset.shared else 1]:
-            recipe = DATASETS.build(dataset.name).recipe
-            key = trial_key(dataset, recipe, cell.label, cell.run, self._plan.seed)
+            experiment = DATASETS.build(dataset.name).experiment
+            key = trial_key(dataset, experiment, cell.label, cell.run, self._plan.seed)
             EmbeddingCache(self._cache).drop(key)
 
     def _trial_of(self, cell: Cell) -> Trial:
         dataset = self._dataset_of(cell)
         key = (cell.dataset, cell.run, "" if dataset.shared else cell.label)
         if self._trial is None or self._trial[0] != key:
-            self._trial = None  # the old vectors go before the new ones come
+            self._trial = None  # free the old vectors before making new ones
             trial = prepare_trial(dataset, cell.label, cell.run, seed=self._plan.seed, cache=self._cache)
             self._trial = (key, trial)
         return self._trial[1]

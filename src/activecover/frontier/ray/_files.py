@@ -1,4 +1,4 @@
-"""Files in pieces: which rows of which file, read where they lie and nothing beside them."""
+"""Files in pieces: the rows of each file that a shard reads, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from activecover.extras import require
 from activecover.pool import blocks
 from activecover.tables import NpyHeader, ParquetColumns, check_columns, npy_header, reading
 
-#: Bytes per request: large enough for object storage, small beside a shard.
+#: Bytes per request: large enough for object storage, small compared with a shard.
 _REQUEST_BYTES = 1 << 26
 _HEADER_BYTES = 1 << 16
 _HEADERS_AT_ONCE = 16
@@ -29,7 +30,7 @@ _PARQUET = (".parquet", ".pq")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is to be read of every file, and with which options of its storage."""
+    """What to read from every file, and the options of its storage."""
 
     columns: tuple[str, ...] | None = None
     id_col: str | None = None
@@ -38,13 +39,13 @@ class Layout:
     storage: Mapping[str, Any] = field(default_factory=dict)
 
     def special(self) -> list[str]:
-        """The columns of ids and labels."""
+        """The id and label columns."""
         return [name for name in (self.id_col, self.label_col) if name is not None]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One file: how many rows it has, and by what to see that it is still the same."""
+class DataFile:
+    """One file: its number of rows, and a stamp that changes with the file."""
 
     url: str
     rows: int
@@ -65,21 +66,21 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Table:
-    """What was read: vectors, and ids and contents where there are any."""
+class PieceRows:
+    """Rows that were read: vectors, and ids and contents if there are any."""
 
     vectors: npt.NDArray[Any]
     ids: list[str] | None
     contents: dict[str, list[str]]
 
 
-def find_sources(given: str | Path | Sequence[str | Path], layout: Layout) -> list[Source]:
-    """The files meant by some names (of which some may be patterns), with their numbers of rows.
+def find_files(given: str | Path | Sequence[str | Path], layout: Layout) -> list[DataFile]:
+    """The files given by names or patterns, with their numbers of rows.
 
     Only headers are read.
     """
     names = [given] if isinstance(given, str | Path) else list(given)
-    # Shards run in folders of their own: a path must mean the same everywhere.
+    # Shards run in other working directories: a path must mean the same everywhere.
     whole = [str(name) if "://" in str(name) else str(Path(name).expanduser().absolute()) for name in names]
     urls = [url for name in whole for url in _expand(name, layout)]
     if not urls:
@@ -93,32 +94,32 @@ def find_sources(given: str | Path | Sequence[str | Path], layout: Layout) -> li
         return list(threads.map(lambda url: _look_at(url, layout), urls))
 
 
-def cut(sources: Sequence[Source], shards: int) -> list[list[Piece]]:
-    """Split all rows into shards of equal size, to a row.
+def cut(files: Sequence[DataFile], shards: int) -> list[list[Piece]]:
+    """Split all rows into shards whose sizes differ by at most one.
 
     Examples
     --------
-    >>> parts = cut([Source("a.npy", 3, ""), Source("b.npy", 5, "")], 2)
+    >>> parts = cut([DataFile("a.npy", 3, ""), DataFile("b.npy", 5, "")], 2)
     >>> [[(piece.url, piece.start, piece.stop) for piece in part] for part in parts]
     [[('a.npy', 0, 3), ('b.npy', 0, 1)], [('b.npy', 1, 5)]]
     """
-    total = sum(source.rows for source in sources)
+    total = sum(file.rows for file in files)
     shards = min(shards, total)
     bounds = [total * shard // shards for shard in range(shards + 1)]
     parts: list[list[Piece]] = []
     for low, high in itertools.pairwise(bounds):
         part, first = [], 0
-        for source in sources:
-            start, stop = max(low - first, 0), min(high - first, source.rows)
+        for file in files:
+            start, stop = max(low - first, 0), min(high - first, file.rows)
             if start < stop:
-                part.append(Piece(source.url, source.stamp, start, stop))
-            first += source.rows
+                part.append(Piece(file.url, file.stamp, start, stop))
+            first += file.rows
         parts.append(part)
     return parts
 
 
-def read_pieces(pieces: Sequence[Piece], layout: Layout) -> Table:
-    """The rows of a shard; a single local ``.npy`` is mapped instead of read."""
+def read_pieces(pieces: Sequence[Piece], layout: Layout) -> PieceRows:
+    """Read the rows of a shard; a single local ``.npy`` is mapped instead."""
     tables = [_read(piece, layout) for piece in pieces]
     widths = {table.vectors.shape[1] for table in tables}
     if len(widths) > 1:
@@ -126,34 +127,52 @@ def read_pieces(pieces: Sequence[Piece], layout: Layout) -> Table:
     vectors = tables[0].vectors if len(tables) == 1 else np.concatenate([table.vectors for table in tables])
     ids = None if layout.id_col is None else [name for table in tables for name in table.ids or ()]
     contents = {name: [text for table in tables for text in table.contents[name]] for name in layout.content_cols}
-    return Table(vectors, ids, contents)
+    return PieceRows(vectors, ids, contents)
 
 
-def _read(piece: Piece, layout: Layout) -> Table:
+def _read(piece: Piece, layout: Layout) -> PieceRows:
     with reading(piece.url):
         files, path = _open_storage(piece.url, layout)
         if _stamp(files.info(path)) != piece.stamp:
-            raise InputError(f"{piece.url}: the file has changed since the pool was opened; open the pool anew")
+            raise InputError(f"{piece.url}: the file has changed since the pool was opened; open the pool again")
         if _is_npy(piece.url):
-            return Table(_read_npy(files, path, piece), None, {})
+            return PieceRows(_read_npy(files, path, piece), None, {})
         return _read_parquet(files, path, piece, layout)
 
 
 # -- names and storage ---------------------------------------------------------------------------
 
 
+class FileSystem(Protocol):
+    """The part of an fsspec file system used here."""
+
+    @property
+    def protocol(self) -> str | tuple[str, ...]:
+        """Its name or names, such as ``file``."""
+
+    def glob(self, path: str) -> list[str]: ...
+
+    def info(self, path: str) -> dict[str, Any]: ...
+
+    def cat_file(self, path: str, start: int, end: int) -> bytes: ...
+
+    def open(self, path: str, mode: str) -> AbstractContextManager[BinaryIO]: ...
+
+    def unstrip_protocol(self, name: str) -> str: ...
+
+
 def _is_npy(url: str) -> bool:
     return url.lower().split("::")[0].endswith(".npy")
 
 
-def _fsspec() -> Any:
+def _fsspec() -> ModuleType:
     return require("fsspec", extra="ray", purpose="files of a pool in shards")
 
 
-def _open_storage(url: str, layout: Layout) -> tuple[Any, str]:
-    """The file system of an address, and the path in it."""
-    files, path = _fsspec().core.url_to_fs(url, **layout.storage)
-    return files, path
+def _open_storage(url: str, layout: Layout) -> tuple[FileSystem, str]:
+    """The file system of an address, and the path within it."""
+    opened: tuple[FileSystem, str] = _fsspec().core.url_to_fs(url, **layout.storage)
+    return opened
 
 
 def _expand(name: str, layout: Layout) -> list[str]:
@@ -168,12 +187,12 @@ def _expand(name: str, layout: Layout) -> list[str]:
 
 
 def _stamp(info: Mapping[str, Any]) -> str:
-    """Size and whatever the storage says of a file's version."""
+    """Size, and whatever identifies the version of a file in its storage."""
     marks = [str(info[name]) for name in ("ETag", "etag", "LastModified", "last_modified", "mtime") if name in info]
     return " ".join([str(info.get("size")), *marks[:1]])
 
 
-def _look_at(url: str, layout: Layout) -> Source:
+def _look_at(url: str, layout: Layout) -> DataFile:
     with reading(url):
         files, path = _open_storage(url, layout)
         info = files.info(path)
@@ -182,13 +201,13 @@ def _look_at(url: str, layout: Layout) -> Source:
         rows = _npy_header(files, path, url).shape[0] if _is_npy(url) else _parquet(files, path, url, layout).rows
         if not rows:
             raise InputError(f"{url}: no rows")
-        return Source(url, rows, _stamp(info))
+        return DataFile(url, rows, _stamp(info))
 
 
 # -- .npy ----------------------------------------------------------------------------------------
 
 
-def _npy_header(files: Any, path: str, url: str) -> NpyHeader:
+def _npy_header(files: FileSystem, path: str, url: str) -> NpyHeader:
     header = npy_header(io.BytesIO(files.cat_file(path, start=0, end=_HEADER_BYTES)), url)
     shape, dtype = header.shape, header.dtype
     if dtype.hasobject or dtype.kind not in "fiub":
@@ -197,15 +216,15 @@ def _npy_header(files: Any, path: str, url: str) -> NpyHeader:
         raise InputError(f"{url}: {len(shape)} dimension(s); give a table of rows and columns")
     if header.by_columns and min(shape) > 1:
         raise InputError(
-            f"{url}: saved column by column; save numpy.ascontiguousarray of it, so that rows lie together"
+            f"{url}: stored in column order; save numpy.ascontiguousarray of it, so that rows are contiguous"
         )
     return header
 
 
-def _read_npy(files: Any, path: str, piece: Piece) -> npt.NDArray[Any]:
+def _read_npy(files: FileSystem, path: str, piece: Piece) -> npt.NDArray[Any]:
     header = _npy_header(files, path, piece.url)
     if piece.stop > header.shape[0]:
-        raise InputError(f"{piece.url}: {header.shape[0]} rows where {piece.stop} are expected; open the pool anew")
+        raise InputError(f"{piece.url}: {header.shape[0]} rows where {piece.stop} are expected; open the pool again")
     shape = (len(piece), header.shape[1])
     row_bytes = header.shape[1] * header.dtype.itemsize
     first_byte = header.offset + piece.start * row_bytes
@@ -225,8 +244,8 @@ def _read_npy(files: Any, path: str, piece: Piece) -> npt.NDArray[Any]:
 # -- Parquet -------------------------------------------------------------------------------------
 
 
-def _parquet(files: Any, path: str, url: str, layout: Layout) -> ParquetColumns:
-    """The columns of a file, checked for those that are wanted."""
+def _parquet(files: FileSystem, path: str, url: str, layout: Layout) -> ParquetColumns:
+    """The columns of a file, after checking that the wanted ones exist."""
 
     @contextmanager
     def opened() -> Iterator[Any]:
@@ -239,11 +258,11 @@ def _parquet(files: Any, path: str, url: str, layout: Layout) -> ParquetColumns:
     return columns
 
 
-def _read_parquet(files: Any, path: str, piece: Piece, layout: Layout) -> Table:
-    """Only the row groups that hold the piece's rows, only the columns asked for."""
+def _read_parquet(files: FileSystem, path: str, piece: Piece, layout: Layout) -> PieceRows:
+    """Read only the row groups with the piece's rows, and only the columns needed."""
     columns = _parquet(files, path, piece.url, layout)
     if columns.rows < piece.stop:
-        raise InputError(f"{piece.url}: {columns.rows} rows where {piece.stop} are expected; open the pool anew")
+        raise InputError(f"{piece.url}: {columns.rows} rows where {piece.stop} are expected; open the pool again")
     skip = {*layout.special(), *layout.content_cols}
     numeric = [name for name in columns if columns.is_number(name) or columns.is_list(name)]
     chosen = layout.columns if layout.columns is not None else [name for name in numeric if name not in skip]
@@ -253,12 +272,12 @@ def _read_parquet(files: Any, path: str, piece: Piece, layout: Layout) -> Table:
     vectors, texts = columns.read(chosen, [*dict.fromkeys([*named, *layout.content_cols])], piece.start, piece.stop)
     assert vectors is not None
     ids = texts[layout.id_col] if layout.id_col is not None else None
-    return Table(np.ascontiguousarray(vectors), ids, {name: texts[name] for name in layout.content_cols})
+    return PieceRows(np.ascontiguousarray(vectors), ids, {name: texts[name] for name in layout.content_cols})
 
 
 @contextmanager
 def rows_counted_from(first: int) -> Iterator[None]:
-    """Messages that name a row of a part name the row of the whole instead."""
+    """Shift row numbers in messages from rows of a part to rows of the whole."""
     import re
 
     try:
