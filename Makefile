@@ -21,7 +21,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/activecover/fron
 # Two installations into one environment at a time would spoil it.
 .NOTPARALLEL:
 .PHONY: help demo test check coverage docs dist minimum sbom hashes forge deep bench results learners clean \
-	install-demo install-test install-check
+	install-demo install-test install-check install-release
 
 help: ## Show this list
 	@echo "make demo    find every A among 20,000 letters, four ways (about a minute the first time)"
@@ -164,6 +164,7 @@ clean:
 install-demo: $(STAMPS)/plot
 install-test: $(STAMPS)/test $(STAMPS)/system
 install-check: $(STAMPS)/test $(STAMPS)/check
+install-release: $(STAMPS)/release
 
 # One stamp per extra: a second call is instant, and a change of versions installs again.
 EXTRAS := plot test check docs coverage release
