@@ -133,9 +133,19 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def boost(uri: str) -> float:
+    """How far up a page comes in the results of a search: the manual before the reference, and that before the rest."""
+    if uri.startswith("reference/"):
+        return 1
+    if uri.startswith(("project/", "repository/")) or uri in ("decisions.md", "evidence.md", "results.md"):
+        return 0.5
+    return 2
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Lead links that leave docs/ to the pages that show their targets."""
+    """Lead links that leave docs/ to the pages that show their targets, and rank the page for the search."""
     uri = page.file.src_uri
+    page.meta.setdefault("search", {"boost": boost(uri)})
     if page.file.generated_by is not None:
         return markdown
     return moved(markdown, f"docs/{uri}", uri)

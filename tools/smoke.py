@@ -92,8 +92,8 @@ def main(arguments: list[str]) -> int:
     if not found:
         print("no interpreter to try the package with: name one with PYTHONS=python3.12", file=sys.stderr)
         return 1
-    for name in found:
-        place = ROOT / "build" / "smoke" / Path(name).name
+    for number, name in enumerate(found):
+        place = ROOT / "build" / "smoke" / str(number)
         for kind in ("wheel", "sdist") if name == found[-1] else ("wheel",):
             smoke(name, place, dist, kind)
             print(f"{name}: the {kind} installs and works")
