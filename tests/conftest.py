@@ -47,6 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(NoSkips(), "activecover-no-skips")
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Count what was skipped, so that nobody takes a run without data for a whole one."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    data = sum("ACTIVECOVER_DATA" in str(report.longrepr) for report in skipped)
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} tests skipped, {data} of them for lack of benchmark data")
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder with the benchmark data, laid out as users download it."""
