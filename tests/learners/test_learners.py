@@ -23,6 +23,8 @@ from activecover.learners import (
     Labels,
     Linear,
     LocalContrast,
+    Mixture,
+    NearestWhitened,
     Offline,
     OneClass,
     Optimal,
@@ -61,6 +63,8 @@ SMALL = {
     "blend": lambda truth: Blend(explore=10),
     "logistic": lambda truth: ClassifierLearner(LogisticRegression(), explore=10),
     "ens": lambda truth: EfficientSearch(explore=10, n_neighbors=8, horizon=5),
+    "nearest-whitened": lambda truth: NearestWhitened(),
+    "mixture": lambda truth: Mixture(n_estimators=3),
     "auto": lambda truth: Auto(explore=10),
     "auto-positives": lambda truth: Auto(explore=10, positives_only=True),
 }
@@ -72,7 +76,7 @@ def test_every_registered_learner_is_checked():
 
 @pytest.mark.parametrize("name", SMALL)
 def test_contract(name):
-    cheap = not name.endswith(("forest", "covariance"))
+    cheap = not name.endswith(("forest", "covariance", "mixture"))
     check_learner(SMALL[name], rounds=4 if cheap else 1)
 
 

@@ -10,6 +10,8 @@ from activecover.learners._density import DensityCommit
 from activecover.learners._ens import EfficientSearch
 from activecover.learners._explore import Exploration, FreeRows, check_sample, stratified_sample
 from activecover.learners._labels import Labels, Negatives, Proposal, Rows, Scores, highest, ranked
+from activecover.learners._mixture import Mixture
+from activecover.learners._mixture_positives import NearestWhitened
 from activecover.learners._nearest import ExploreCommit, Offline
 from activecover.learners._one_class import OneClass
 from activecover.learners._posterior import KnnPosterior
@@ -39,7 +41,9 @@ __all__ = [
     "Linear",
     "LocalContrast",
     "Logistic",
+    "Mixture",
     "NearestTo",
+    "NearestWhitened",
     "Negatives",
     "Offline",
     "OneClass",

@@ -11,6 +11,8 @@ from activecover.learners._classifier import Linear, Logistic
 from activecover.learners._contrast import Contrast, LocalContrast
 from activecover.learners._density import DensityCommit
 from activecover.learners._ens import EfficientSearch
+from activecover.learners._mixture import Mixture
+from activecover.learners._mixture_positives import NearestWhitened
 from activecover.learners._nearest import ExploreCommit, Offline
 from activecover.learners._one_class import OneClass
 from activecover.learners._posterior import KnnPosterior
@@ -54,6 +56,8 @@ for _name, _learner, _summary, _code, _version in [
     ("linear", Linear, "a linear model, refit on all labels", "LM", 1),
     ("blend", Blend, "a mean, the nearest positives and topics, added up", "BL", 2),
     ("logistic", Logistic, "logistic regression, refit on all labels", "LR", 1),
+    ("nearest-whitened", NearestWhitened, "nearest to any positive, in the better of two spaces", "NW", 1),
+    ("mixture", Mixture, "models weighted by how early they would have found the positives", "MX", 1),
     ("ens", EfficientSearch, "efficient nonmyopic search; small pools", "ENS", 1),
 ]:
     LEARNERS.register(_name, _summary, code=_code, version=_version)(_learner)
