@@ -23,8 +23,7 @@ import pytest
 from activecover import Pool
 from activecover.campaign import _mixer
 from activecover.errors import InputError
-from activecover.learners import LEARNERS, Learner
-from activecover.learners import ranked
+from activecover.learners import LEARNERS, Learner, ranked
 from activecover.registry import Entry
 from activecover.web._app import make_app
 from activecover.workspace import Workspace

@@ -168,7 +168,7 @@ class Mixture(Learner):
         vector = question_vector(state.pool, self.question)
         if not state.outside.shape[0]:
             return vector
-        return sparse.csr_array(sparse.vstack([state.outside, vector]))
+        return sparse.csr_array(sparse.vstack([sparse_vectors(state.outside), sparse_vectors(vector)]))
 
     def _shared_with_chance(self, state: SearchState, proposal: Proposal, free: FreeRows) -> Proposal:
         """The question in words has not paid yet: every so many asks are drawn at random."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from activecover.errors import InputError
-from activecover.pool import Pool, Vectors
+from activecover.pool import Pool, Vectors, sparse_vectors
 
 _WORD = re.compile(r"(?u)\b\w\w+\b")
 
@@ -35,7 +35,7 @@ def question_vector(pool: Pool, question: str) -> Vectors:
     if not known:
         raise InputError(f"no text of the pool has a word of the question {question!r}: use words that texts have")
     there = np.flatnonzero(~pool.withdrawn)
-    having = np.bincount(pool.vectors.indices, minlength=pool.dimensions)[known]
+    having = np.bincount(sparse_vectors(pool.vectors).indices, minlength=pool.dimensions)[known]
     rarity = np.log((1 + len(there)) / (1 + having)) + 1
     row = sparse.csr_array((rarity, (np.zeros(len(known), np.int64), known)), shape=(1, pool.dimensions))
     return pool.encode(row)
