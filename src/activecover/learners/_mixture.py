@@ -17,7 +17,7 @@ from activecover.learners._labels import Labels, Negatives, Proposal, Rows, Scor
 from activecover.learners._models import Examples, Model, Sizes, models_for
 from activecover.learners._question import question_vector
 from activecover.learners._state import SearchState
-from activecover.pool import Vectors
+from activecover.pool import Vectors, sparse_vectors
 
 Numbers = npt.NDArray[np.float64]
 Scorer = Callable[[Rows], Scores]
