@@ -50,7 +50,7 @@ class SqlStore:
         self._sound = sound
         self.path = None if "://" in self.url else Path(self.url)
         self.anchor = None if self.path is None else Anchor(self.path)
-        #: Begins a transaction that sees everything as of one moment.
+        #: Begins a transaction that sees one moment.
         self.snapshot = "BEGIN" if self.path is not None else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
         self._engine = engine_of(self.url, self.path)
         self._logs: list[SqlLog] = []
@@ -221,7 +221,7 @@ class SqlStore:
 
     @contextmanager
     def clearly(self) -> Iterator[None]:
-        """What the database says in its own words, in one line of ours."""
+        """Turn an error of the database into one clear line."""
         with clearly(self):
             yield
 

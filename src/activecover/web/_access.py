@@ -16,9 +16,9 @@ from activecover.workspace import OWNER, People, Person
 
 Scope = MutableMapping[str, Any]
 
-#: So many wrong tokens are free; after that each one doubles the pause, up to the longest, in seconds.
+#: The number of wrong tokens without a pause; each further one doubles the pause, up to the longest, in seconds.
 _FREE, _LONGEST_PAUSE = 10, 60.0
-#: A client that has not failed for so long starts afresh.
+#: A client that has not failed for this long starts afresh.
 _FORGIVEN = 300.0
 _MOST_CLIENTS = 10_000
 
@@ -96,7 +96,7 @@ class Access:
         return None
 
     def sign_in(self, client: str, token: str, *, by_link: bool = False) -> str:
-        """A session for whoever has a token; a link signs in with the server's own token alone."""
+        """Begin a session with a token; a link signs in with the server's own token only."""
         # A link to somebody's own token could sign others in as them without their noticing.
         own = self._door.token
         known = not by_link or (own is not None and self._people.is_mark_of(own, token))

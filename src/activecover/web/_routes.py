@@ -120,7 +120,7 @@ Limit = Annotated[int, Query(ge=1, le=PAGE)]
 
 
 def at_least(role: Role) -> Any:
-    """Only for those who may do so much."""
+    """Only for people whose role includes this one."""
 
     def check(me: Me) -> None:
         if not me.may(role):

@@ -155,7 +155,7 @@ class SigningKey:
 
 
 def _kept_or_made(path: Path, fresh: bytes) -> bytes:
-    """The contents of a key file; where there is none it is made of ``fresh``, once, by whoever comes first."""
+    """The contents of a key file; if there is none, the first process makes it of ``fresh``."""
     try:
         if not path.exists():
             # Written beside it and linked into place: linking fails where somebody else was quicker.

@@ -58,7 +58,7 @@ def restored(
         check_name(name)
         _check_free(home, name)
     with WorkFolder(home.folder, KIND) as work:
-        # In a folder of its own, so that no member can be taken for our notes.
+        # In a folder of its own, so that no member can pass as our notes.
         inside = private_folder(work / "unpacked")
         unpacked = unpack(path, inside, key=key, own=known_key(home.folder), large=large)
         chosen = name or unpacked.manifest.name

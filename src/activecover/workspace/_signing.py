@@ -25,7 +25,7 @@ class Signer:
     """Who signed something, as far as that is known."""
 
     key: PublicKey | None
-    #: Whether the key was compared with one that was handed over by another way.
+    #: Whether the key was compared with one that was handed over through another channel.
     trusted: bool
     #: Whether it is the key of the home that looks at it.
     own: bool = False
@@ -79,7 +79,7 @@ def check_signature(what: str, data: bytes, signature: Any, key: PublicKey | Non
     signature : object
         The fields that :meth:`~activecover.workspace.SigningKey.signature_of` gives; None where there are none.
     key : PublicKey, optional
-        The key that it must be signed with, handed over by another way than the document itself.
+        The key that it must be signed with, handed over through another channel than the document itself.
     """
     if signature is None:
         if key is not None:

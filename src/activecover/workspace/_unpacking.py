@@ -138,7 +138,7 @@ def unpack(
 
 @contextmanager
 def said_of(path: Path, folder: Path | None = None) -> Iterator[None]:
-    """What is wrong with an archive is said with its name, in one line, and not with that of the fresh folder."""
+    """Prefix errors with the archive's name, and leave out that of the temporary folder."""
     try:
         yield
     except ArchiveError:
@@ -210,7 +210,7 @@ def _check_chain(manifest: Manifest, log: ArchivedLog) -> None:
 
 
 def _check_opens(unpacked: Unpacked) -> None:
-    """Open the campaign as it will be opened later; what no log of ours could say is found here."""
+    """Open the campaign as it will be opened later; what no log of this program can hold is found here."""
     try:
         with unpacked.open() as campaign:
             campaign.status()

@@ -323,7 +323,7 @@ def _store_pool(work: Path, made: Intake | Pool, *, own: bool) -> None:
     if isinstance(made, Intake):
         made.recipe.save(work / "recipe")
         files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
-    # A hash of all contents would say something of those that are to be forgotten.
+    # A hash of all contents would reveal something about rows that are to be forgotten.
     PoolFolder.create(work / "pool", pool, embedding_files=files, mark=not own)
 
 
