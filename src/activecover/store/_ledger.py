@@ -22,7 +22,7 @@ _NEED_AN_ASK = (
 
 @dataclass(slots=True)
 class Ask:
-    """The latest time an item was asked for, and what has come of it."""
+    """The latest ask for an item, and its outcome."""
 
     number: int
     id: str
@@ -177,7 +177,7 @@ class Ledger:
 
     @property
     def overlap(self) -> int:
-        """How many people have to say the same of an item."""
+        """How many people have to give the same label before it counts."""
         return 1 if self.created is None else self.created.overlap
 
     def active(self, seconds: float = 600.0) -> int:

@@ -28,9 +28,9 @@ class SqlStore:
     Parameters
     ----------
     url : str or path
-        The file of an SQLite database (made where it is not there), or ``postgresql://…``.
+        The file of an SQLite database (made if it does not exist), or ``postgresql://…``.
     sound : callable, optional
-        Whether what was kept with a campaign's name can be; what cannot is never handed out.
+        Whether the settings kept with a campaign's name are plausible; others are never handed out.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class SqlStore:
 
     @property
     def durable(self) -> str:
-        """The settings by which what is acknowledged survives a crash, as the database says them."""
+        """The settings of the database that make acknowledged labels survive a crash."""
         with clearly(self), self._engine.connect() as connection:
             if self.path is None:
                 return "synchronous_commit=" + str(connection.scalar(sa.text("SHOW synchronous_commit")))

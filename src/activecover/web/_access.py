@@ -1,4 +1,4 @@
-"""Who a request comes from: tokens, sessions, and a pause for those who guess."""
+"""The sender of a request: tokens, sessions, and a pause for clients that guess."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request brings along to say who it is from."""
+    """The credentials of a request."""
 
     kind: Literal["none", "token", "session"]
     value: str = ""
@@ -56,7 +56,7 @@ class NotKnown(Problem):
 
 
 class Access:
-    """Who someone is, by their token or session.
+    """Finds people by their token or session.
 
     A good token is always let in; only wrong ones are counted, for each client by itself.
 
@@ -74,7 +74,7 @@ class Access:
         self._throttle = Throttle()
 
     def person(self, client: str, given: Credentials) -> Person:
-        """Who sent a request, from an address."""
+        """The person who sent a request from an address."""
         found = self.known(given)
         if found is not None:
             return found
@@ -88,7 +88,7 @@ class Access:
         raise NotKnown("this token is not valid")
 
     def known(self, given: Credentials) -> Person | None:
-        """Who has this token or session, if anyone."""
+        """The person with this token or session, if any."""
         if given.kind == "token":
             return self._by_token(given.value)
         if given.kind == "session":

@@ -242,7 +242,7 @@ class RemoteCampaign:
         return [(_items([one["item"]])[0], one["opinions"]) for one in self._get("conflicts")["conflicts"]]
 
     def agreement(self) -> Agreement:
-        """How far people agree who labelled the same items."""
+        """The agreement of people who labelled the same items."""
         return Agreement(**self._get("agreement"))
 
     def export(self, path: str | Path, which: str = "labelled", *, raw: bool = False) -> None:

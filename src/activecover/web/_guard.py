@@ -133,7 +133,7 @@ class Guard:
             _check_origin(headers)
 
     async def _recognise(self, scope: Scope) -> None:
-        """Find out who sent a request, where that matters."""
+        """Find the person who sent a request, if that matters."""
         # The document of the API says nothing that the sources do not.
         guarded = scope["path"].startswith("/api/") and scope["path"] != "/api/openapi.json"
         if not guarded and scope["path"] != "/metrics":
@@ -208,7 +208,7 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f]*:[0-9A-Fa-f:.]*)\]|([A-Za-z0-9._-]*))(?::
 
 
 def host_of(header: str) -> str | None:
-    """The name or address in a ``Host`` header, or None where it holds neither.
+    """The name or address in a ``Host`` header, or None if it holds neither.
 
     Examples
     --------

@@ -298,7 +298,7 @@ def _row(campaign: Campaign, name: str | None, row: int | None) -> int:
 
 
 def _check_map(one: Open, me: Person) -> None:
-    """Which rows are missing on a map, as they are forgotten already, would tell which are control rows."""
+    """Refuse a map that would reveal control rows: forgotten rows are missing on it, and control rows are forgotten later."""
     if one.campaign.forgets_negatives:
         with promise_seen_by(one, me):
             return

@@ -107,7 +107,7 @@ class Showcase:
         return render(self.template, self.campaign.pool.content(row))
 
     def was_shown(self, mark: str, name: str, who: str | None) -> bool:
-        """Whether a mark says that an item was shown to someone."""
+        """Whether a mark proves that an item was shown to someone."""
         return who is not None and hmac.compare_digest(mark.encode("utf-8", "replace"), self._mark(name, who).encode())
 
     def _mark(self, name: str, who: str) -> str:

@@ -64,7 +64,7 @@ def signing_key(folder: Path) -> SigningKey:
 
 
 def known_key(folder: Path) -> PublicKey | None:
-    """The public half of the key that signs for a home; None where it has not signed anything yet."""
+    """The public half of the key that signs for a home; None if it has not signed anything yet."""
     return signing_key(folder).public if (folder / "keys" / _SIGNING).exists() else None
 
 

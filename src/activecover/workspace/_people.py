@@ -1,4 +1,4 @@
-"""Who may use a server, where, and as what: people, their tokens and their sessions."""
+"""The people who may use a server: their roles, their tokens and their sessions."""
 
 from __future__ import annotations
 

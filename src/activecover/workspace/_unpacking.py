@@ -74,7 +74,7 @@ class Unpacked:
 
     @property
     def outside(self) -> Path | None:
-        """The known positives from outside, where it has any."""
+        """The known positives from outside, if it has any."""
         return self.folder / OUTSIDE if self.manifest.outside else None
 
     def open(self) -> Campaign:
@@ -151,7 +151,7 @@ def said_of(path: Path, folder: Path | None = None) -> Iterator[None]:
 
 
 def _read_manifest(packed: zipfile.ZipFile, key: PublicKey | None) -> tuple[Manifest, Signer]:
-    """What the archive says it holds, and who says so; its members are these, and no others."""
+    """The manifest of an archive and its signer; the members must be exactly those that it names."""
     members = {member.filename: member for member in packed.infolist()}
     if MANIFEST not in members:
         raise InputError("not an archive of a campaign (it has no manifest)")
