@@ -435,7 +435,7 @@ class CampaignMachine(RuleBasedStateMachine):
     @rule(data=st.data(), kind=st.sampled_from(["skip", "unsure"]))
     def set_aside(self, data, kind):
         name = data.draw(st.sampled_from(self.leased["ann"]))
-        getattr(self.campaign, kind)(name, by="ann")
+        (self.campaign.skip if kind == "skip" else self.campaign.mark_unsure)(name, by="ann")
         self.leased["ann"].remove(name)
         self.aside.add(name)
         self.decisions.append(name)

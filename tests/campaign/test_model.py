@@ -243,9 +243,11 @@ class SharedCampaign(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(sorted(self.things)))
         thing = self.things[name]
         said = data.draw(st.sampled_from(self.members(name)))
-        action = {"skipped": self.campaign.skip, "unsure": self.campaign.unsure, "released": self.campaign.release}[
-            kind
-        ]
+        action = {
+            "skipped": self.campaign.skip,
+            "unsure": self.campaign.mark_unsure,
+            "released": self.campaign.release,
+        }[kind]
         allowed = by in thing.also or thing.state(self.overlap) in ("leased", "skipped", "unsure")
         try:
             action(said, by=by)

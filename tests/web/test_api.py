@@ -59,7 +59,7 @@ def test_a_request_bears_a_name(http):
         ("POST", "mail/tell", {"ids": ["m/1"], "labels": ["perhaps"]}, 422, "label 'perhaps' is neither yes nor no"),
         ("POST", "mail/tell", {"ids": ["m/1"], "labels": []}, 422, "0 labels for 1 ids"),
         ("POST", "mail/ask", {"k": 0}, 422, "ask for a number of items from 1, not 0"),
-        ("POST", "mail/ask", {"by": ""}, 422, "by '': say who it is"),
+        ("POST", "mail/ask", {"by": ""}, 422, "by '': give a name"),
         ("POST", "mail/ask", {"many": 1}, 422, "many: Extra inputs are not permitted"),
         ("POST", "mail/undo", {"count": 0}, 422, "undo 0: give a whole number from 1"),
         ("POST", "mail/adjudicate", {"id": "m/1", "label": True}, 422, "is not in conflict"),

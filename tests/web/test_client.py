@@ -121,7 +121,7 @@ def test_people_who_disagree(begin):
     ("call", "message"),
     [
         (lambda campaign: campaign.ask(0), "ask for a number of items from 1, not 0"),
-        (lambda campaign: campaign.ask(by=""), "by '': say who it is with a non-empty string"),
+        (lambda campaign: campaign.ask(by=""), "by '': give a name, a non-empty string"),
         (lambda campaign: campaign.tell("nix", True), "id 'nix' is not in the pool of 8 rows"),
         (lambda campaign: campaign.tell(["i1", "i2"], [True]), "1 labels for 2 ids"),
         (lambda campaign: campaign.tell(["i1", "i1"], [True, True]), "an id was told twice in one call"),

@@ -58,6 +58,7 @@ ROUTES = {
     ("PUT", f"{ONE}/rights"): ("keep", {"json": {"name": "nix", "role": "owner"}}, {422}),
     ("DELETE", ONE): ("keep", {"params": {"confirm": "no"}}, {422}),
     ("GET", f"{ONE}/forgetting"): ("keep", {}, {200}),
+    ("POST", f"{ONE}/learner"): ("keep", {"json": {"learner": "nobody"}}, {422}),
     ("POST", f"{ONE}/forget"): ("keep", {"json": {"now": True}}, {422}),
     ("GET", f"{ONE}/privacy"): ("keep all", {}, {422}),
     ("GET", f"{ONE}/archive"): ("keep", {}, {200}),

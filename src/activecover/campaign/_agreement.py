@@ -1,4 +1,4 @@
-"""How far people agree who labelled the same items."""
+"""The agreement of people who labelled the same items."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Agreement beyond chance: 1 is full, 0 no more than chance; None where it cannot be told.
+    """Agreement beyond chance: 1 is full, 0 no more than chance; None if it cannot be computed.
 
     ``cohen`` is for the same two people throughout, ``fleiss`` for any number with as many opinions on
     every item.
@@ -24,7 +24,7 @@ class Agreement:
 
 
 def agreement_of(opinions: Sequence[Mapping[str, bool]]) -> Agreement:
-    """Agreement from what people said of each item.
+    """Agreement from the opinions on each item.
 
     Examples
     --------
@@ -57,5 +57,5 @@ def _fleiss(opinions: Sequence[Mapping[str, bool]]) -> float | None:
 
 
 def _beyond_chance(observed: float, expected: float) -> float | None:
-    """Where everybody always says the same there is no chance to be beyond."""
+    """The part of the agreement that chance does not explain; None if everybody always agrees."""
     return None if expected >= 1 else (observed - expected) / (1 - expected)

@@ -51,7 +51,7 @@ class Availability:
     def unlabelled(self) -> int:
         """How many items could still be labelled."""
         ledger, pool, known = self._journal.ledger, self._journal.pool, self._journal.known
-        if not pool.withdrawn.any():
+        if not self._any_erased():
             return len(pool) - ledger.count("positive", "negative") - len(known) - len(ledger.groups)
         closed = pool.withdrawn.copy()
         closed[pool.rows([*(ask.id for ask in ledger.with_state("positive", "negative")), *known])] = True
@@ -60,14 +60,14 @@ class Availability:
 
     def unasked(self) -> int:
         """How many items nobody has and nobody has put aside."""
-        return self.unlabelled() - int((~self._journal.pool.withdrawn[self._on_hold()]).sum())
+        held = self._on_hold()
+        erased = int(self._journal.pool.withdrawn[held].sum()) if self._any_erased() else 0
+        return self.unlabelled() - (len(held) - erased)
 
     def not_erased(self, asks: Sequence[Ask]) -> list[Ask]:
         """The asks whose items are still in the pool."""
         pool = self._journal.pool
-        if self._erased[0] != pool.erasures:
-            self._erased = (pool.erasures, bool(pool.withdrawn.any()))
-        return [ask for ask in asks if not self._erased[1] or not pool.withdrawn[pool.row(ask.id)]]
+        return [ask for ask in asks if not self._any_erased() or not pool.withdrawn[pool.row(ask.id)]]
 
     def is_taken(self, name: str) -> bool:
         """Whether an item cannot be leased: someone has it, a duplicate stands for it, or it is gone."""
@@ -77,6 +77,12 @@ class Availability:
         # A control row is taken, but the process that runs the learner has to notice that the learner reached it.
         taken = ask is not None and ask.state != "open" and not ask.hidden
         return taken or bool(self._journal.pool.withdrawn[self._journal.pool.row(name)])
+
+    def _any_erased(self) -> bool:
+        pool = self._journal.pool
+        if self._erased[0] != pool.erasures:
+            self._erased = (pool.erasures, bool(pool.withdrawn.any()))
+        return self._erased[1]
 
     def _on_hold(self) -> Rows:
         return self._journal.pool.rows([ask.id for ask in self._journal.ledger.with_state(*_HELD)])

@@ -26,13 +26,13 @@ from activecover.store import Ledger, Line, head_of
 
 KIND = "activecover certificate of recall"
 FORMAT = 1
-#: Where nothing was promised beforehand, this says the most.
+#: The rule that says most if nothing was promised beforehand.
 _BY_DEFAULT = "weighted-betting"
 _AFTERWARDS = "rule and target were chosen without looking at the labels (they were not set when the campaign began)"
-#: Written by whoever made it, and not to be had from the log.
+#: Fields that the maker of the certificate writes, and that the log does not hold.
 _NOT_IN_THE_LOG = ("campaign",)
 
-#: Who holds a key says something about all the rest; that is checked where keys are known.
+#: The signature covers everything else; it is checked where keys are known.
 _SIGNATURE = "signature"
 
 

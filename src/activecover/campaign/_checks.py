@@ -1,4 +1,4 @@
-"""What people may say to a campaign."""
+"""Checks on what people give to a campaign."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from activecover.errors import InputError
 
 def check_person(by: Any) -> None:
     if not isinstance(by, str) or not by:
-        raise InputError(f"by {by!r}: say who it is with a non-empty string")
+        raise InputError(f"by {by!r}: give a name, a non-empty string")
 
 
 def sequence(labels: Any) -> Sequence[Any]:

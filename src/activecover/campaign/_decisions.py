@@ -27,7 +27,7 @@ class Decisions:
     journal : Journal
         Of the campaign.
     leases : Leases
-        Who has which item.
+        The items that each person has.
     eraser : Eraser
         Knows what was forgotten and can no longer be changed.
     """

@@ -88,7 +88,7 @@ class Status:
     note: str | None
     waiting: int = 0
     conflicts: int = 0
-    #: Labelled items that nobody looked at, as a duplicate of theirs was labelled.
+    #: Labelled items that nobody looked at, as one of their duplicates was labelled.
     duplicates: int = 0
     #: Positives that deserve a second look.
     suspicious: int = 0

@@ -1,4 +1,4 @@
-"""Who has which item and until when, what was shown to whom ahead of time, and who is asked for a second opinion."""
+"""Leases: the items that each person has and until when, items shown ahead of time, and second opinions."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class ControlSample:
         self._begin()
 
     def missing(self, ledger: Ledger, k: int, taken: Collection[str] = ()) -> list[str]:
-        """The next rows of the sample to ask for, up to ``k``; none if it is complete as far as is known."""
+        """The next rows of the sample to ask for, up to ``k``; empty if it is complete as far as is known."""
         return self._walk(ledger, k, taken)[1]
 
     def ids(self, ledger: Ledger) -> list[str]:

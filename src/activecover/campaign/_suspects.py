@@ -65,7 +65,7 @@ class Suspects:
         return sum(ask is not None and ask.state == "positive" and not ask.confirmed for ask in asks)
 
     def _find(self, age: int) -> dict[str, str]:
-        """Suspects and why, as of at most so many changed labels ago."""
+        """Suspects and why, as of at most ``age`` changed labels ago."""
         ledger, rebuilt = self._journal.ledger, self._journal.rebuilt
         # Control rows that the learner reaches are not counted: that one was reached must not show here.
         changes, blind = ledger.changes - ledger.reached, self._guarantee.blind

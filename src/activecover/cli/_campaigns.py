@@ -82,7 +82,7 @@ def new(
             "--seed",
             min=0,
             max=LARGEST_COUNT,
-            help="Seed of all randomness; who knows it can work out the control items of --certify.",
+            help="Seed of all randomness; anyone who knows it can work out the control items of --certify.",
         ),
     ] = None,
     overlap: Annotated[int | None, typer.Option("--overlap", min=1, help="People who have to label each item.")] = None,
@@ -90,7 +90,7 @@ def new(
         float | None, typer.Option("--lease", min=1, help="Seconds after which an unanswered item goes back.")
     ] = None,
     budget: Annotated[int | None, typer.Option("--budget", min=1, help="Most labels to ask for.")] = None,
-    target: Annotated[int | None, typer.Option("--target", min=1, help="Stop after so many positives.")] = None,
+    target: Annotated[int | None, typer.Option("--target", min=1, help="Stop after this number of positives.")] = None,
     certify: Annotated[
         str | None, typer.Option("--certify", help="Recall and confidence to certify, as in 0.95@0.95.")
     ] = None,
@@ -164,7 +164,7 @@ def label(
     home: HomeFolder = None,
     store: StoreUrl = None,
 ) -> int:
-    """Say of items whether they are positive."""
+    """Label items."""
     ids, values = zip(*(_answer(text) for text in answers), strict=True)
     with _opened(name, home, store) as campaign:
         campaign.tell(list(ids), list(values), by=by, change=change, note=note)
@@ -210,7 +210,7 @@ def undo(
 
 
 def status(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: options.Json = False) -> int:
-    """Show how a campaign stands, what is proved of recall, and how much can have been missed."""
+    """Show the status of a campaign, what is proved of recall, and how much can have been missed."""
     with _opened(name, home, store) as campaign:
         stands = campaign.status().as_dict()
         bound = campaign.assess()
@@ -457,7 +457,7 @@ def privacy(
     store: StoreUrl = None,
     json: options.Json = False,
 ) -> int:
-    """Check that final negatives are forgotten and nothing of them is left; 1 where that is not so."""
+    """Check that final negatives are forgotten and nothing of them is left; exits with 1 otherwise."""
     with Workspace(home, store) as place:
         report = privacy_check(place, name, [marker.encode() for marker in markers or []], also or [])
     if json:

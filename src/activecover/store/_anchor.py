@@ -1,4 +1,4 @@
-"""How far each campaign of an SQLite store had come, kept beside it."""
+"""The length and head of each campaign of an SQLite store, kept beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECORD = 8 + 32 + _DIGEST
 
 
 class Anchor:
-    """How far each campaign of an SQLite store had come, in a small file beside it.
+    """The length and head of each campaign of an SQLite store, in a small file beside it.
 
     SQLite drops what it finds damaged at the end of its write-ahead log, and knows nothing of an older copy that was
     put in its place. The anchor does: a log that is shorter than it was is refused.
@@ -33,14 +33,14 @@ class Anchor:
         self.path = store.with_name(f"{store.name}.heads")
 
     def read(self, number: int) -> Anchored | None:
-        """How far a campaign had come; None where nothing is known."""
+        """The length and head that a campaign had; None if nothing is known."""
         with suppress(OSError), self.path.open("rb") as file:
             file.seek(number * _RECORD)
             return self._parse(number, file.read(_RECORD))
         return None
 
     def lengths(self) -> dict[int, int]:
-        """How many events each campaign that is known had."""
+        """The length of each known campaign."""
         with suppress(OSError):
             data = self.path.read_bytes()
             records = (self._parse(at // _RECORD, data[at : at + _RECORD]) for at in range(0, len(data), _RECORD))
@@ -48,12 +48,12 @@ class Anchor:
         return {}
 
     def write(self, number: int, length: int, head: str) -> None:
-        """Note how far a campaign has come; where that fails, the anchor lags behind."""
+        """Note the length and head of a campaign; if that fails, the anchor lags behind."""
         with suppress(OSError):
             self._write(number, length, head, sync=False)
 
     def forget(self, number: int) -> None:
-        """Drop what is known of a campaign, for good: another may get its number."""
+        """Drop a campaign for good: another may get its number."""
         if self.read(number) is not None:
             self._write(number, 0, START, sync=True)
 
@@ -84,14 +84,14 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """How far one campaign had come."""
+    """The length and head that one campaign had."""
 
     anchor: Anchor
     length: int
     head: str
 
     def check(self, rows: Sequence[Any], where: object) -> None:
-        """Raise an error if rows, from the first on, do not go as far, or went another way."""
+        """Raise an error if the rows from the first on are fewer, or different."""
         self.check_length(len(rows), where)
         if rows[self.length - 1].chain != self.head:
             raise self.anchor.missing(f"event {self.length - 1} is another one than it was", where)

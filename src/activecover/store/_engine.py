@@ -95,7 +95,7 @@ def _set_up_postgresql(connection: Any, _record: Any) -> None:
 
 @contextmanager
 def clearly(store: Store, saving: bool = False) -> Iterator[None]:
-    """What the database says in its own words is said in ours, in one line."""
+    """Turn an error of the database into one clear line."""
     try:
         yield
     except UnicodeDecodeError as wrong:

@@ -1,4 +1,4 @@
-"""Groups of items that are one and the same: who stands for whom."""
+"""Groups of duplicates: which item stands for which."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Groups:
     def __init__(self) -> None:
         self._others: dict[str, list[str]] = {}
         self._first: dict[str, str] = {}
-        #: How often the groups changed: who keeps something that rests on them sees by it that it is old.
+        #: How often the groups changed, so that anything that rests on them can be renewed.
         self.version = 0
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class Groups:
         return iter(self._first)
 
     def first(self, name: str) -> str:
-        """The item that stands for an item; itself, where it is in no group."""
+        """The item that stands for an item; itself if it is in no group."""
         return self._first.get(name, name)
 
     def others(self, first: str) -> Sequence[str]:
@@ -57,7 +57,7 @@ class Groups:
         self.version += 1
 
     def leave(self, name: str) -> str | None:
-        """Take an item out of its group; who stands for the others from now on, if it was this one."""
+        """Take an item out of its group; the item that stands for the others from now on, if it was this one."""
         self.version += 1
         first = self._first.pop(name, None)
         if first is not None:

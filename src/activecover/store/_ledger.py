@@ -22,7 +22,7 @@ _NEED_AN_ASK = (
 
 @dataclass(slots=True)
 class Ask:
-    """The latest time an item was asked for, and what has come of it."""
+    """The latest ask for an item, and its outcome."""
 
     number: int
     id: str
@@ -35,7 +35,7 @@ class Ask:
     open: int | None = None
     #: The draw that counts, if the item was asked for again.
     first: Ask | None = None
-    #: What each person said of it, in the order in which they did.
+    #: Each person's opinion, in the order in which they gave them.
     opinions: dict[str, bool] = field(default_factory=dict)
     #: Who else has it, for an opinion of their own, and until when.
     also: dict[str, events.Time | None] = field(default_factory=dict)
@@ -45,15 +45,15 @@ class Ask:
     declined: set[str] = field(default_factory=set)
     note: str | None = None
     nearest: str | int | None = None
-    #: Who looked at it a second time and said the same.
+    #: Who looked at it a second time and agreed.
     confirmed: str | None = None
-    #: Of a control row: the number under which the learner came by it, and whether that was in its own sample.
+    #: Of a control row: the number under which the learner reached it, and whether that was in its own sample.
     reached: int | None = None
     reached_by: str | None = None
 
     @property
     def hidden(self) -> bool:
-        """Whether the learner must not know of it: a control row that it has not come by itself."""
+        """Whether the learner must not know of it: a control row that it has not reached itself."""
         return self.source == "control" and self.reached is None
 
     @property
@@ -83,15 +83,15 @@ class Ledger:
         self.asks: dict[str, Ask] = {}
         self.next_number = 0
         self.next_batch = 0
-        #: How often a label came, went or changed, or an item went back: what was proposed before is that old.
+        #: How often a label came, went or changed, or an item went back: the age of a proposal is counted in these.
         self.changes = 0
-        #: Of these changes, how many were control rows with a label that the learner came by.
+        #: Of these changes, how many were control rows with a label that the learner reached.
         self.reached = 0
         #: How often something that had been settled was changed, or the pool was: what was counted before is void.
         self.revisions = 0
         #: How many rows were asked for by each source; what was asked again counts once.
         self.sources: Counter[str] = Counter()
-        #: Control rows that the learner has not come by.
+        #: Control rows that the learner has not reached.
         self.hidden = 0
         #: When each person was last heard of.
         self.people: dict[str, float] = {}
@@ -177,7 +177,7 @@ class Ledger:
 
     @property
     def overlap(self) -> int:
-        """How many people have to say the same of an item."""
+        """How many people have to give the same label before it counts."""
         return 1 if self.created is None else self.created.overlap
 
     def active(self, seconds: float = 600.0) -> int:
@@ -218,7 +218,7 @@ class Ledger:
         self.next_batch = max(self.next_batch, ask.batch + 1)
 
     def _on_reached(self, event: events.Reached) -> None:
-        """The learner has itself come by a control row: from now on it is one of its own asks."""
+        """The learner has reached a control row by itself: from now on it is one of its own asks."""
         ask = self.asks[event.id]
         self.hidden -= ask.hidden
         ask.reached, ask.reached_by = event.number, event.source
@@ -230,7 +230,7 @@ class Ledger:
         ask, label = self.asks[event.id], bool(event.label)
         self.revisions += ask.settled
         if self.overlap == 1:
-            # One opinion is enough, and the latest is it: whoever had one before has none to take back.
+            # One opinion is enough, and the latest counts: people with an earlier one have nothing to take back.
             self._undecide(ask.id)
             ask.opinions.clear()
         self._unjudge(ask)
@@ -356,7 +356,7 @@ class Ledger:
         ask = self.asks[event.id]
         was = ask.state
         if was in ("skipped", "unsure"):
-            # Whoever put it aside has nothing left to take back.
+            # The person who put it aside has nothing left to take back.
             self._decisions.pop((ask.id, ask.by), None)
         ask.also.pop(event.by, None)
         self._move(ask, state)

@@ -27,7 +27,7 @@ def check_local(path: Path, mounts: Path | None = None) -> None:
 
 
 def file_system(path: Path, mounts: Path | None = None) -> str | None:
-    """The kind of file system that a path lies on, where the system tells."""
+    """The kind of file system that a path lies on, if the system tells."""
     try:
         lines = (mounts or _MOUNTS).read_text().splitlines()
     except OSError:
@@ -45,7 +45,7 @@ def file_system(path: Path, mounts: Path | None = None) -> str | None:
 
 
 class FileLock:
-    """A lock between processes that ends with its holder, however that ends."""
+    """A lock between processes that ends with the process that has it, no matter how that ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class FileLock:
             raise StoreError(f"{path}: the lock of the store cannot be made ({wrong.strerror})") from wrong
 
     def acquire(self, wait: bool = True) -> bool:
-        """Take the lock, and return whether it is ours; that may be False without waiting alone."""
+        """Take the lock, and return whether it is ours; False is only possible without waiting."""
         return lock(self._handle, wait=wait)
 
     def unlock(self) -> None:
@@ -68,7 +68,7 @@ class FileLock:
 
 
 def lock_file(path: Path, *, wait: bool) -> FileLock | None:
-    """A lock that we hold; None where someone else does and we do not wait."""
+    """A lock that we have; None if another process has it and we do not wait."""
     found = FileLock(path)
     if found.acquire(wait):
         return found

@@ -65,7 +65,7 @@ class EventLog(ABC):
         return self.head()
 
     def turn(self, lasting: bool = True) -> AbstractContextManager[None]:
-        """A time in which nobody else appends; ``lasting`` says whether events will be."""
+        """A time in which nobody else appends; ``lasting`` tells whether events are appended."""
         return nullcontext()
 
     def try_brain(self) -> bool:
@@ -376,7 +376,7 @@ def _parse(path: Path | str, number: int, line: bytes) -> Line:
 
 
 def _mended(path: Path, data: bytes) -> bytes:
-    """The bytes of a log as they were written, if only the line feed at the end has become something else.
+    """The bytes of a log as they were written, if only the line feed at the end was changed.
 
     A crash cuts the last event short, or leaves it without its line feed. A whole event with something else behind
     it was acknowledged, and then damaged: to take it for one that was cut short would drop it.

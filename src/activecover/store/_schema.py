@@ -94,7 +94,7 @@ _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
 def prepare(connection: sa.Connection, store: Any) -> None:
-    """Make the tables where there are none; bring those of an earlier version up to date."""
+    """Make the tables if there are none; bring those of an earlier version up to date."""
     found = revision(connection)
     if found == REVISIONS[-1]:
         return
@@ -113,7 +113,7 @@ def prepare(connection: sa.Connection, store: Any) -> None:
 
 
 def revision(connection: sa.Connection) -> str | None:
-    """The schema version of a database; None where it has none yet."""
+    """The schema version of a database; None if it has none yet."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
     found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))

@@ -36,11 +36,11 @@ class SharedLog(EventLog):
 
     @abstractmethod
     def want(self, who: str, count: int) -> None:
-        """Let the brain know that someone waits for proposals."""
+        """Tell the process that runs the learner that someone waits for proposals."""
 
     @abstractmethod
     def is_wanted(self, who: str) -> bool:
-        """Whether someone still waits: the brain has not put anything there since :meth:`want`."""
+        """Whether someone still waits: nothing was laid out since :meth:`want`."""
 
     @abstractmethod
     def demand(self) -> tuple[int, int]:

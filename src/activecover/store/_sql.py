@@ -28,9 +28,9 @@ class SqlStore:
     Parameters
     ----------
     url : str or path
-        The file of an SQLite database (made where it is not there), or ``postgresql://…``.
+        The file of an SQLite database (made if it does not exist), or ``postgresql://…``.
     sound : callable, optional
-        Whether what was kept with a campaign's name can be; what cannot is never handed out.
+        Whether the settings kept with a campaign's name are plausible; others are never handed out.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class SqlStore:
         self._sound = sound
         self.path = None if "://" in self.url else Path(self.url)
         self.anchor = None if self.path is None else Anchor(self.path)
-        #: Begins a transaction that sees everything as of one moment.
+        #: Begins a transaction that sees one moment.
         self.snapshot = "BEGIN" if self.path is not None else "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
         self._engine = engine_of(self.url, self.path)
         self._logs: list[SqlLog] = []
@@ -63,7 +63,7 @@ class SqlStore:
 
     @property
     def durable(self) -> str:
-        """The settings by which what is acknowledged survives a crash, as the database says them."""
+        """The settings of the database that make acknowledged labels survive a crash."""
         with clearly(self), self._engine.connect() as connection:
             if self.path is None:
                 return "synchronous_commit=" + str(connection.scalar(sa.text("SHOW synchronous_commit")))
@@ -221,7 +221,7 @@ class SqlStore:
 
     @contextmanager
     def clearly(self) -> Iterator[None]:
-        """What the database says in its own words, in one line of ours."""
+        """Turn an error of the database into one clear line."""
         with clearly(self):
             yield
 

@@ -42,7 +42,7 @@ _MOST_WANTED = 1_000_000
 class SqlLog(SharedLog):
     """The events of one campaign in a database; several processes may append.
 
-    Who wants to decide on what the log says takes a :meth:`turn`: nobody else appends meanwhile, and what
+    Decisions that rest on the log are made in a :meth:`turn`: nobody else appends meanwhile, and what
     is appended in it is kept, synced, at its end, or not at all. One process at a time is the *brain*.
     """
 
@@ -176,7 +176,7 @@ class SqlLog(SharedLog):
             taken = [one for one in found if one is not None]
             own = ready.c.campaign == self.number
             if len(taken) < len(found):
-                # Damaged or changed: the brain makes all of them anew.
+                # Damaged or changed: the process that runs the learner makes all of them again.
                 here.execute(sa.delete(ready).where(own))
                 return []
             if taken:
@@ -184,7 +184,7 @@ class SqlLog(SharedLog):
             return taken
 
     def want(self, who: str, count: int) -> None:
-        """Let the brain know that someone waits for proposals."""
+        """Tell the process that runs the learner that someone waits for proposals."""
         with self.turn(lasting=False):
             here, self._told_others = self._here(), True
             here.execute(sa.delete(wanted).where(wanted.c.campaign == self.number, wanted.c.who == who))
@@ -256,7 +256,7 @@ class SqlLog(SharedLog):
         return self._connection
 
     def _connect(self) -> sa.Connection:
-        """The connection of this log; one that was lost is made anew, and with it goes the brain's lock."""
+        """The connection of this log; one that was lost is replaced, and the lock of the process that runs the learner is lost with it."""
         if self._connection is not None and self._connection.invalidated:
             # It would come back by itself, but without the locks that it had.
             self._drop_connection()

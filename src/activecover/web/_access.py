@@ -1,4 +1,4 @@
-"""Who a request comes from: tokens, sessions, and a pause for those who guess."""
+"""The sender of a request: tokens, sessions, and a pause for clients that guess."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from activecover.workspace import OWNER, People, Person
 
 Scope = MutableMapping[str, Any]
 
-#: So many wrong tokens are free; after that each one doubles the pause, up to the longest, in seconds.
+#: The number of wrong tokens without a pause; each further one doubles the pause, up to the longest, in seconds.
 _FREE, _LONGEST_PAUSE = 10, 60.0
-#: A client that has not failed for so long starts afresh.
+#: A client that has not failed for this long starts afresh.
 _FORGIVEN = 300.0
 _MOST_CLIENTS = 10_000
 
@@ -41,7 +41,7 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request brings along to say who it is from."""
+    """The credentials of a request."""
 
     kind: Literal["none", "token", "session"]
     value: str = ""
@@ -56,7 +56,7 @@ class NotKnown(Problem):
 
 
 class Access:
-    """Who someone is, by their token or session.
+    """Finds people by their token or session.
 
     A good token is always let in; only wrong ones are counted, for each client by itself.
 
@@ -74,7 +74,7 @@ class Access:
         self._throttle = Throttle()
 
     def person(self, client: str, given: Credentials) -> Person:
-        """Who sent a request, from an address."""
+        """The person who sent a request from an address."""
         found = self.known(given)
         if found is not None:
             return found
@@ -88,7 +88,7 @@ class Access:
         raise NotKnown("this token is not valid")
 
     def known(self, given: Credentials) -> Person | None:
-        """Who has this token or session, if anyone."""
+        """The person with this token or session, if any."""
         if given.kind == "token":
             return self._by_token(given.value)
         if given.kind == "session":
@@ -96,7 +96,7 @@ class Access:
         return None
 
     def sign_in(self, client: str, token: str, *, by_link: bool = False) -> str:
-        """A session for whoever has a token; a link signs in with the server's own token alone."""
+        """Begin a session with a token; a link signs in with the server's own token only."""
         # A link to somebody's own token could sign others in as them without their noticing.
         own = self._door.token
         known = not by_link or (own is not None and self._people.is_mark_of(own, token))

@@ -35,7 +35,7 @@ def show_page(request: Request, access: TheAccess) -> Response:
 
 @router.get("/me", tags=["server"])
 def me(account: Account, access: TheAccess, request: Request) -> models.Myself:
-    """Who the server takes you for."""
+    """The person that the server recognises you as."""
     given = credentials_of(request.scope)
     return _myself(account, given.kind == "session" and access.known(given) is not None)
 

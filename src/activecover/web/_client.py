@@ -122,7 +122,7 @@ class Client:
         raise AssertionError
 
     def _check_known(self, answer: Any) -> None:
-        """Refuse to go on where the server does not know who we are: trying again changes nothing."""
+        """Raise an error if the server does not accept the token: trying again changes nothing."""
         if answer.status_code not in (401, 429) or _kind_of(answer) != "token":
             return
         if self._has_token:
@@ -165,7 +165,7 @@ class RemoteCampaign:
     def tell(
         self, ids: str | Sequence[str], labels: Any, by: str = "me", *, change: bool = False, note: str | None = None
     ) -> None:
-        """Say of items whether they are positive; several at once are taken whole or not at all."""
+        """Label items; several at once are taken whole or not at all."""
         self._post("tell", ids=_names(ids), labels=_plain(labels), by=by, change=change, note=note)
 
     def skip(self, ids: str | Sequence[str], by: str = "me") -> None:
@@ -195,12 +195,16 @@ class RemoteCampaign:
         return [Suspicion(_items([one["item"]])[0], one["reason"]) for one in found]
 
     def confirm(self, ids: str | Sequence[str], by: str = "me") -> None:
-        """Say of positives, at a second look, that they are."""
+        """Confirm that suspicious positives are positive."""
         self._post("confirm", ids=_names(ids), by=by)
 
     def ungroup(self, ids: str | Sequence[str], by: str = "me") -> None:
         """Take items out of their groups of duplicates."""
         self._post("ungroup", ids=_names(ids), by=by)
+
+    def change_learner(self, learner: str, **parameters: Any) -> None:
+        """Let another learner propose from now on; all labels are kept."""
+        self._post("learner", learner=learner, parameters=parameters)
 
     def assess(self) -> Assessment:
         """What is proved of recall by now, and the price of the target."""
@@ -238,7 +242,7 @@ class RemoteCampaign:
         return [(_items([one["item"]])[0], one["opinions"]) for one in self._get("conflicts")["conflicts"]]
 
     def agreement(self) -> Agreement:
-        """How far people agree who labelled the same items."""
+        """The agreement of people who labelled the same items."""
         return Agreement(**self._get("agreement"))
 
     def export(self, path: str | Path, which: str = "labelled", *, raw: bool = False) -> None:
@@ -294,7 +298,7 @@ def _without_token(url: str) -> tuple[str, str | None]:
 
 
 def _kind_of(answer: Any) -> str | None:
-    """The kind of problem that an answer is about, if it is one of ours."""
+    """The kind of problem that an answer reports, if the server is ours."""
     try:
         return str(json.loads(answer.content)["type"]).rpartition(":")[2]
     except (ValueError, KeyError, TypeError):
@@ -311,7 +315,7 @@ def _checked(answer: Any) -> Any:
     except (ValueError, KeyError, TypeError) as wrong:
         if isinstance(wrong, ActiveCoverError):
             raise
-        raise StoreError(f"{answer.url.host}: no answer of ours (status {answer.status_code})") from wrong
+        raise StoreError(f"{answer.url.host}: this is no activecover server (status {answer.status_code})") from wrong
 
 
 def _items(views: Sequence[Mapping[str, Any]]) -> list[Item]:

@@ -15,7 +15,7 @@ BACKLOG = 128
 #: Descriptors kept free for stores, pools and uploads, as a share of those that the process may have.
 _KEPT_SHARE = 0.2
 _MOST, _LEAST = 8192, 16
-#: Younger connections are taken for ordinary ones whose request is still on its way, unless nothing else is left.
+#: Younger connections count as ordinary ones whose request is still on its way, unless nothing else is left.
 _YOUNG = 1.0
 #: A body that arrives faster than this (bytes per second) is no reason to close its connection.
 _FAST = 1 << 16

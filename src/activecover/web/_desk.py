@@ -186,7 +186,7 @@ class Desk:
     # -- files on their way in -------------------------------------------------------------------
 
     async def take_upload(self, name: str, body: AsyncIterator[bytes], expected: int = 0) -> tuple[str, int]:
-        """Write a body to a file of ours; of the user's name only the kind of file is used.
+        """Write a body to a new file; only the suffix of the user's file name is used.
 
         Where it is ``expected`` to have more bytes than the disk has room for, nothing is written.
         """

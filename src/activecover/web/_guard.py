@@ -27,7 +27,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 log = logging.getLogger("activecover.web")
 
-#: Nothing comes from another host, nothing in the page runs that is not a file of ours.
+#: Nothing is loaded from another host, and only our own files run in the page.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
     "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -133,7 +133,7 @@ class Guard:
             _check_origin(headers)
 
     async def _recognise(self, scope: Scope) -> None:
-        """Find out who sent a request, where that matters."""
+        """Find the person who sent a request, if that matters."""
         # The document of the API says nothing that the sources do not.
         guarded = scope["path"].startswith("/api/") and scope["path"] != "/api/openapi.json"
         if not guarded and scope["path"] != "/metrics":
@@ -208,7 +208,7 @@ _HOST = re.compile(r"(?:\[([0-9A-Fa-f]*:[0-9A-Fa-f:.]*)\]|([A-Za-z0-9._-]*))(?::
 
 
 def host_of(header: str) -> str | None:
-    """The name or address in a ``Host`` header, or None where it holds neither.
+    """The name or address in a ``Host`` header, or None if it holds neither.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def ahead(one: One, me: Me, id: Annotated[str, Query(description="An item on som
 
 @router.post("/campaigns/{name}/tell", tags=["label"])
 def tell(one: One, me: Me, body: models.TellBody, key: Key = None) -> models.Done:
-    """Say of items whether they are positive: all of them, or none."""
+    """Label items: all of them, or none."""
     by = name_of(me, body.by)
     check_theirs(one, me, body.ids)
     names = [body.ids] if isinstance(body.ids, str) else body.ids
@@ -101,7 +101,7 @@ def skip(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done
 
 @router.post("/campaigns/{name}/unsure", tags=["label"])
 def unsure(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
-    """Say that items cannot be decided on now."""
+    """Put items aside that cannot be decided on now."""
     by = name_of(me, body.by)
     check_theirs(one, me, body.ids)
     return _done(

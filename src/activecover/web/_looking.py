@@ -1,4 +1,4 @@
-"""Routes for those who look after a campaign: how it stands, what happened, what to settle, what to take away."""
+"""Routes for those who look after a campaign: status, history, conflicts, exports."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def suspicious(one: One) -> dict[str, Any]:
 
 @router.post("/campaigns/{name}/confirm", tags=["label"], dependencies=_SETTLING)
 def confirm(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.Done:
-    """Say of positives, at a second look, that they are."""
+    """Confirm that suspicious positives are positive."""
     by = name_of(me, body.by)
     written = once(one.campaign, key, {"confirmed"}, None, lambda: one.campaign.confirm(body.ids, by))
     return models.Done(counts=one.sight.counts(), repeated=bool(written))
@@ -84,7 +84,7 @@ def ungroup(one: One, me: Me, body: models.IdsBody, key: Key = None) -> models.D
 
 @router.get("/campaigns/{name}/status", tags=["look"], responses=UNCHANGED)
 def status(one: One, request: Request, response: Response) -> Any:
-    """How the campaign stands. With ``If-None-Match`` nothing is sent as long as nothing has changed."""
+    """The status of the campaign. With ``If-None-Match`` nothing is sent as long as nothing has changed."""
     return fresh(one, request, response, lambda: one.sight.status().as_dict())
 
 
@@ -182,7 +182,7 @@ def conflicts(one: One) -> dict[str, Any]:
 
 @router.get("/campaigns/{name}/agreement", tags=["look"])
 def agreement(one: One) -> dict[str, Any]:
-    """How far people agree who labelled the same items."""
+    """The agreement of people who labelled the same items."""
     return dataclasses.asdict(one.campaign.agreement())
 
 
@@ -298,7 +298,7 @@ def _row(campaign: Campaign, name: str | None, row: int | None) -> int:
 
 
 def _check_map(one: Open, me: Person) -> None:
-    """Which rows are missing on a map, as they are forgotten already, would tell which are control rows."""
+    """Refuse a map that would reveal control rows: forgotten rows are missing on it, and control rows are forgotten later."""
     if one.campaign.forgets_negatives:
         with promise_seen_by(one, me):
             return

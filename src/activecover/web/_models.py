@@ -57,7 +57,7 @@ class AnswerBody(_Body):
 
 
 class TellBody(_Body):
-    """Say of items whether they are positive."""
+    """Label items."""
 
     ids: Ids
     labels: Annotated[Any, Field(description="A label, or as many as there are ids.")]
@@ -74,7 +74,7 @@ class IdsBody(_Body):
 
 
 class ReleaseBody(_Body):
-    """Items to give back; all that someone has where none is named."""
+    """Items to give back; all that someone has if none are named."""
 
     ids: str | list[str] | None = None
     by: By = "me"
@@ -170,7 +170,7 @@ class ProblemDetails(BaseModel):
 
 
 class Myself(BaseModel):
-    """Who the server takes someone for; without a name, whoever they say."""
+    """The person that the server recognises; without a name, people say who they are."""
 
     name: str | None
     role: Annotated[Role | None, Field(description="On the whole server.")]

@@ -16,7 +16,7 @@ Who = Annotated[str, Query(description="Somebody's name.", max_length=200)]
 
 @router.get("/people", tags=["people"])
 def list_people(desk: TheDesk) -> models.Everyone:
-    """Who may use the server, and as what."""
+    """The people who may use the server, and their roles."""
     people = desk.home.people.all()
     return models.Everyone(
         people=[models.Member(name=str(one.name), role=one.role, rights=dict(one.rights)) for one in people]
@@ -54,7 +54,7 @@ def set_role(desk: TheDesk, body: models.RoleBody) -> models.RoleBody:
 
 @router.get("/campaigns/{name}/rights", tags=["people"])
 def list_rights(desk: TheDesk, name: str) -> dict[str, Any]:
-    """Who may do what in a campaign."""
+    """The people of a campaign, and their roles."""
     desk.check_exists(name)
     found = [(one, one.inside(name).role) for one in desk.home.people.all()]
     return {

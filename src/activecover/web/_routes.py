@@ -1,4 +1,4 @@
-"""What all routes share: who asks, for which campaign, once, and only if something is new."""
+"""What all routes share: the person who asks, the campaign, idempotency keys, and ETags."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def access_of(request: Request) -> Access:
 
 
 def _account(request: Request) -> Person:
-    """Who asks, with all of their rights."""
+    """The person who asks, with all of their rights."""
     person: Person = request.scope["activecover.person"]
     return person
 
 
 def _person(request: Request) -> Person:
-    """Who asks, with what they may do here: in the campaign of the address, or else on the whole server.
+    """The person who asks, with their rights in the campaign of the address, or on the whole server.
 
     Where they may do nothing in a campaign, the answer is that of one that does not exist.
     """
@@ -120,7 +120,7 @@ Limit = Annotated[int, Query(ge=1, le=PAGE)]
 
 
 def at_least(role: Role) -> Any:
-    """Only for those who may do so much."""
+    """Only for people whose role includes this one."""
 
     def check(me: Me) -> None:
         if not me.may(role):
@@ -153,7 +153,7 @@ def _not_for(me: Person, role: Role) -> Problem:
 
 
 def name_of(me: Person, by: str) -> str:
-    """Under which name someone acts: annotators under their own, others also for someone else."""
+    """The name under which someone acts: annotators act under their own, others also for someone else."""
     if me.name is None:
         return by
     if by in ("me", me.name):
@@ -225,7 +225,7 @@ def once(
     wanted: dict[str, Any] | None,
     act: Callable[[], None],
 ) -> Written:
-    """Do something, once for every key; what an earlier request of the same key wrote, if there was one."""
+    """Do something once for every key, and return what an earlier request of the same key wrote, if there was one."""
     if key is None:
         act()
         return []

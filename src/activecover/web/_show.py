@@ -107,7 +107,7 @@ class Showcase:
         return render(self.template, self.campaign.pool.content(row))
 
     def was_shown(self, mark: str, name: str, who: str | None) -> bool:
-        """Whether a mark says that an item was shown to someone."""
+        """Whether a mark proves that an item was shown to someone."""
         return who is not None and hmac.compare_digest(mark.encode("utf-8", "replace"), self._mark(name, who).encode())
 
     def _mark(self, name: str, who: str) -> str:
@@ -139,7 +139,7 @@ class Showcase:
         return {"texts": self.texts, "molecule": molecule, "images": images, "frame": frame, "terms": []}
 
     def _plain(self, name: str, content: dict[str, Any], who: str | None = None) -> dict[str, Any]:
-        """Contents as JSON can hold them; pictures come by an address of their own."""
+        """Contents as JSON can hold them; pictures are replaced by their addresses."""
         plain = {}
         for column, value in content.items():
             picture = is_picture(value)
@@ -220,7 +220,7 @@ def _text_columns(pool: Pool) -> list[str]:
 
 
 def _as_png(data: bytes) -> tuple[bytes, str]:
-    """An image made anew, so that a file that is something else besides is shown as an image or not at all."""
+    """Encode an image again, so that a file that is something else as well is shown as an image or not at all."""
     require("PIL.Image", extra="images", purpose="images")
     try:
         if len(data) > _LARGEST_FILE:

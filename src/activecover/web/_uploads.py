@@ -13,7 +13,7 @@ from pathlib import Path
 
 from activecover.files import WorkFolder, lock, private_folder, sweep
 
-#: An upload that nobody has looked at for so many seconds is removed; looked for as often as the second says.
+#: Seconds after which an unused upload is removed, and seconds between two searches for such uploads.
 OLD, _EVERY = 3600.0, 300.0
 _SENT = "out"
 

@@ -49,7 +49,7 @@ def archive(home: Workspace, name: str, path: Path) -> str:
 
 @contextmanager
 def _to_hand_over(home: Workspace, folder: Path, *, own: bool) -> Iterator[Path]:
-    """A pool as it may be handed over: of what was forgotten it does not even say how long it was."""
+    """A pool as it may be handed over: it does not even reveal the length of forgotten contents."""
     if not own:
         yield folder
         return

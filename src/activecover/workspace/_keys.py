@@ -64,7 +64,7 @@ def signing_key(folder: Path) -> SigningKey:
 
 
 def known_key(folder: Path) -> PublicKey | None:
-    """The public half of the key that signs for a home; None where it has not signed anything yet."""
+    """The public half of the key that signs for a home; None if it has not signed anything yet."""
     return signing_key(folder).public if (folder / "keys" / _SIGNING).exists() else None
 
 
@@ -155,7 +155,7 @@ class SigningKey:
 
 
 def _kept_or_made(path: Path, fresh: bytes) -> bytes:
-    """The contents of a key file; where there is none it is made of ``fresh``, once, by whoever comes first."""
+    """The contents of a key file; if there is none, the first process makes it of ``fresh``."""
     try:
         if not path.exists():
             # Written beside it and linked into place: linking fails where somebody else was quicker.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: Names at the top of a home that never hold contents of a pool.
 _PLAIN = ("keys", "people.json", ".sign-in.html")
-#: Files of ours in the temporary directory begin with one of these.
+#: Our files in the temporary directory begin with one of these.
 TEMPORARY = ("activecover-", ".activecover-")
 _WORK = {
     "intake": "taking in a file",
@@ -36,7 +36,7 @@ class Place:
 
 
 def places(home: Workspace) -> Iterator[Place]:
-    """Every file below a home, and what is left of ours in the temporary directory."""
+    """Every file below a home, and what is left of our files in the temporary directory."""
     parts = _Parts(home)
     for path in _files(home.folder):
         yield Place(path, parts.wrong(path.relative_to(home.folder)))

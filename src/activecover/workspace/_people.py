@@ -1,4 +1,4 @@
-"""Who may use a server, where, and as what: people, their tokens and their sessions."""
+"""The people who may use a server: their roles, their tokens and their sessions."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class People:
         return _person(row) if row is not None and hmac.compare_digest(row.mark, mark) else None
 
     def begin_session(self, token: str, server: str | None = None) -> str | None:
-        """A session for whoever brings a token; None if nobody knows it.
+        """Begin a session with a token; None if nobody has that token.
 
         ``server`` is the mark of the server's own token, which makes an owner without a name.
         """
@@ -260,7 +260,7 @@ class People:
             raise StoreError(f"{path}: damaged ({reason}); restore it from a copy, or remove it") from wrong
 
 
-#: Whoever has the server's own token.
+#: Anyone with the server's own token.
 OWNER = Person(None, "owner")
 
 

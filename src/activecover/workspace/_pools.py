@@ -33,9 +33,9 @@ def pool_key(folder: PoolFolder) -> str:
 
 
 def are_inside(name: str, about: Mapping[str, Any]) -> bool:
-    """Whether the places that a campaign's settings name are those of a home.
+    """Whether the places in a campaign's settings lie inside a home.
 
-    Who can write to the database alone shall not have folders read or removed elsewhere.
+    Someone who can write only to the database must not have folders read or removed elsewhere.
 
     Examples
     --------
@@ -57,9 +57,9 @@ def arranging(home: Path) -> Iterator[None]:
 
 
 def place_pool(home: Path, made: Path, own: str | None = None) -> str:
-    """Move a stored pool to its place in a home; where that is, seen from the home.
+    """Move a stored pool to its place in a home, and return that place relative to the home.
 
-    Where the same pool is there already, that one is shared and nothing is moved; no other folder is touched.
+    If the same pool is there already, that one is shared and nothing is moved; no other folder is touched.
     Call it while :func:`arranging`.
 
     Parameters
@@ -92,7 +92,7 @@ def _moved(home: Path, made: Path, place: Path) -> str:
 
 
 def _places(home: Path, made: PoolFolder) -> Iterator[Path]:
-    """Where a pool may lie: under its key, beside that if the pool there has changed since, or where it used to be."""
+    """The places where a pool may lie: under its key, beside that if the pool there has changed, or at its earlier place."""
     marks = made.load().fingerprint()
     before = home / POOLS / (marks["ids"][:8] + marks["vectors"][:24])
     if before.exists():

@@ -58,7 +58,7 @@ def restored(
         check_name(name)
         _check_free(home, name)
     with WorkFolder(home.folder, KIND) as work:
-        # In a folder of its own, so that no member can be taken for our notes.
+        # In a folder of its own, so that no member can pass as our notes.
         inside = private_folder(work / "unpacked")
         unpacked = unpack(path, inside, key=key, own=known_key(home.folder), large=large)
         chosen = name or unpacked.manifest.name
@@ -69,7 +69,7 @@ def restored(
 
 
 def take_back(home: Workspace) -> None:
-    """Undo what processes that were killed while they restored had put into a home, and remove their folders."""
+    """Undo what processes put into a home that were killed while they restored, and remove their folders."""
     for work in sorted(home.folder.glob(f".{KIND}-*")):
         with suppress(OSError, ActiveCoverError):
             if work.is_symlink() or not work.is_dir():
@@ -119,7 +119,7 @@ def _take_in(home: Workspace, work: Path, unpacked: Unpacked, name: str) -> None
 
 
 def _undo(home: Workspace, work: Path) -> bool:
-    """Take back what was put in place by a restoring that did not come to its end; False where that is not for us."""
+    """Undo a restore that did not complete; False if it belongs to another store."""
     path = work / _PLACING
     if not path.exists():
         return True

@@ -22,10 +22,10 @@ _FIELDS = {"algorithm", "public_key", "fingerprint", "signature"}
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who signed something, as far as that is known."""
+    """The signer of something, as far as known."""
 
     key: PublicKey | None
-    #: Whether the key was compared with one that was handed over by another way.
+    #: Whether the key was compared with one that was handed over through another channel.
     trusted: bool
     #: Whether it is the key of the home that looks at it.
     own: bool = False
@@ -68,7 +68,7 @@ def without_signature(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_signature(what: str, data: bytes, signature: Any, key: PublicKey | None) -> Signer:
-    """Who signed some bytes; refused where the signature does not fit them, or is by another key than was given.
+    """The signer of some bytes; refused if the signature does not fit, or was made with another key than the given one.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def check_signature(what: str, data: bytes, signature: Any, key: PublicKey | Non
     signature : object
         The fields that :meth:`~activecover.workspace.SigningKey.signature_of` gives; None where there are none.
     key : PublicKey, optional
-        The key that it must be signed with, handed over by another way than the document itself.
+        The key that it must be signed with, handed over through another channel than the document itself.
     """
     if signature is None:
         if key is not None:

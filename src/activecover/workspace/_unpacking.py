@@ -74,7 +74,7 @@ class Unpacked:
 
     @property
     def outside(self) -> Path | None:
-        """The known positives from outside, where it has any."""
+        """The known positives from outside, if it has any."""
         return self.folder / OUTSIDE if self.manifest.outside else None
 
     def open(self) -> Campaign:
@@ -138,7 +138,7 @@ def unpack(
 
 @contextmanager
 def said_of(path: Path, folder: Path | None = None) -> Iterator[None]:
-    """What is wrong with an archive is said with its name, in one line, and not with that of the fresh folder."""
+    """Prefix errors with the archive's name, and leave out that of the temporary folder."""
     try:
         yield
     except ArchiveError:
@@ -151,7 +151,7 @@ def said_of(path: Path, folder: Path | None = None) -> Iterator[None]:
 
 
 def _read_manifest(packed: zipfile.ZipFile, key: PublicKey | None) -> tuple[Manifest, Signer]:
-    """What the archive says it holds, and who says so; its members are these, and no others."""
+    """The manifest of an archive and its signer; the members must be exactly those that it names."""
     members = {member.filename: member for member in packed.infolist()}
     if MANIFEST not in members:
         raise InputError("not an archive of a campaign (it has no manifest)")
@@ -210,7 +210,7 @@ def _check_chain(manifest: Manifest, log: ArchivedLog) -> None:
 
 
 def _check_opens(unpacked: Unpacked) -> None:
-    """Open the campaign as it will be opened later; what no log of ours could say is found here."""
+    """Open the campaign as it will be opened later; what no log of this program can hold is found here."""
     try:
         with unpacked.open() as campaign:
             campaign.status()

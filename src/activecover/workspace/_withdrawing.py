@@ -64,7 +64,7 @@ def same_items(home: Workspace, name: str, ids: Sequence[str]) -> dict[str, list
 
 
 def have_alone(home: Workspace, names: Sequence[str]) -> None:
-    """Give campaigns copies of pools that others use too, so that a change of theirs does not reach those.
+    """Give campaigns copies of pools that others use too, so that changing their rows does not change the others.
 
     Campaigns named together go on sharing what they share.
     """

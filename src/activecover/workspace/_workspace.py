@@ -64,7 +64,7 @@ class Workspace:
     Parameters
     ----------
     folder : path, optional
-        Made where it is not there; :func:`default_folder` where not given.
+        Made if it does not exist; :func:`default_folder` by default.
     store : str, optional
         Where the events go: ``postgresql://…``, else an SQLite file in the folder.
 
@@ -134,19 +134,19 @@ class Workspace:
         random_share: float | None = None,
         **settings: Any,
     ) -> Campaign:
-        """Begin a campaign on a file, a pool, or what intake made of one.
+        """Begin a campaign on a file, a pool, or the result of an intake.
 
         Vectors are made as ``embed`` says; ``auto`` looks at the file, and keeps texts as their words unless the
         learner is one that does better, or only works, with dense vectors.
         With ``certify`` (``0.95@0.95``) the campaign ends when that is proved, by the ``rule`` of that name; a
-        blind control sample (qbcb) by default. With ``insure`` that share of the asks stays random.
+        blind control sample (qbcb) by default. With ``random_share`` that share of the asks stays random.
         ``settings`` go to the campaign (``seed``, ``explore``, ``known``, ``overlap``). With
         ``forget_negatives`` the campaign gets a copy of the pool of its own, in which what turned out
         negative is overwritten. With ``duplicates`` items that are one and the same are asked for once and
         labelled together: those with the same contents in the columns ``same`` (by default those that the
         vectors were made of) or with the same vector, and, where it is a number, those whose vectors lie
         no farther apart than that. Molecules may share a fingerprint, so of these the vectors do not count.
-        ``outside`` are positives that are not in the pool: a file like that of the pool, or vectors.
+        ``external_positives`` are not in the pool: a file like that of the pool, or vectors.
         """
         if name in self.names():
             raise InputError(f"{self.store}: there is a campaign {name!r} already; choose another name")
@@ -201,7 +201,7 @@ class Workspace:
         return PoolFolder(self.folder / self.store.about(name)["pool"])
 
     def recipe(self, name: str) -> Recipe | None:
-        """How the rows of a campaign were made, where it was not given as vectors."""
+        """How the rows of a campaign were made, unless it was given vectors."""
         place = self.pool_folder(name).embedding_folder
         recipe = Recipe.load(place) if place.is_dir() and any(place.iterdir()) else None
         about = self.store.about(name)
@@ -227,7 +227,7 @@ class Workspace:
         return folder.rows - before
 
     def add_outside(self, name: str, source: str | Path | Any, *, header: bool = True) -> int:
-        """Add positives that are not in the pool; how many. Who has the campaign open sees them when it is reopened."""
+        """Add positives that are not in the pool, and return how many. Open campaigns see them when they are reopened."""
         about = self.store.about(name)
         path = self.folder / f"outside/{name}.npz"
         more = _vectors_of(self.recipe(name), source, header)
@@ -243,7 +243,7 @@ class Workspace:
         return count
 
     def withdraw(self, name: str, ids: Sequence[str], by: str = "me", *, everywhere: bool = False) -> Withdrawal:
-        """Erase items for good, in the pool's files too, and say which other campaigns hold the same ones.
+        """Erase items for good, in the pool's files too, and name the other campaigns that hold the same ones.
 
         These keep them, unless they are to be erased ``everywhere``.
         """
@@ -265,7 +265,7 @@ class Workspace:
             self._drop_files(about)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self.people.close()
         if self._store is not None:
             self._store.close()
@@ -296,7 +296,7 @@ class Workspace:
         return Campaign(pool, log=log, **{**limits, **given})
 
     def _outside(self, name: str, pool: Pool, log: SqlLog) -> Any:
-        """The known positives from outside that the log speaks of."""
+        """The known positives from outside that the log names."""
         path = self.folder / f"outside/{name}.npz"
         fresh = path.with_suffix(".new.npz")
         if fresh.exists():
@@ -323,7 +323,7 @@ def _store_pool(work: Path, made: Intake | Pool, *, own: bool) -> None:
     if isinstance(made, Intake):
         made.recipe.save(work / "recipe")
         files = {path.name: path.read_bytes() for path in sorted((work / "recipe").iterdir())}
-    # A hash of all contents would say something of those that are to be forgotten.
+    # A hash of all contents would reveal something about rows that are to be forgotten.
     PoolFolder.create(work / "pool", pool, embedding_files=files, hash_contents=not own)
 
 
@@ -337,7 +337,7 @@ def _vectors_of(recipe: Recipe | None, source: Any, header: bool) -> Any:
 
 
 def _duplicates(made: Intake | Pool, given: bool | float, same: Sequence[str] | None) -> Duplicates:
-    """What makes two items of a campaign one."""
+    """What makes two items of a campaign duplicates."""
     pool = made.pool if isinstance(made, Intake) else made
     if same is None:
         columns = made.embedding.used_ if isinstance(made, Intake) else []
@@ -347,7 +347,7 @@ def _duplicates(made: Intake | Pool, given: bool | float, same: Sequence[str] | 
 
 
 def embedding_for(embed: str, learner: str | None, forgets: bool) -> str:
-    """What ``auto`` means for a learner: words as they are serve those that learn from all labels."""
+    """What ``auto`` means for a learner: learners that learn from all labels get the words as they are."""
     learns_from_all = not forgets and (learner is None or LEARNERS[learner].negatives == "all")
     return embed if embed != "auto" or learns_from_all else "auto:dense"
 

@@ -9,14 +9,33 @@ export function show(root, { campaign, role }) {
   const path = `/api/campaigns/${encodeURIComponent(campaign)}`;
   const place = h("div", {}, h("p", { class: "soft" }, "Loading …"));
   const keep = h("button", { class: "small", onclick: () => download(`${path}/certificate`, `${campaign}-certificate.json`).catch((wrong) => notice(wrong.message)) }, "Certificate");
-  const forgetting = h("div");
-  root.replaceChildren(h("div", { class: "row spread" }, h("h1", {}, "Progress"), keep), place, forgetting);
+  const forgetting = h("div"), learner = h("div");
+  root.replaceChildren(h("div", { class: "row spread" }, h("h1", {}, "Progress"), keep), place, learner, forgetting);
+  if (role === "owner") get(`${path}/status`).then((status) => changer(path, status.learner)).then((made) => learner.replaceChildren(made)).catch((wrong) => notice(wrong.message));
   if (role === "owner") get(`${path}/forgetting`).then((stands) => stands.forgets && forgetting.replaceChildren(forgotten(path, forgetting, stands))).catch((wrong) => notice(wrong.message));
   return watch(`${path}/progress`, (data) => {
     // The certificate would say how many control items there were so far.
     keep.hidden = data.withheld !== null;
     place.replaceChildren(...draw(data));
   });
+}
+
+// The learner can be changed at any time; the labels stay.
+async function changer(path, current) {
+  // Owners of this campaign alone may not see the server's list: then a name is typed.
+  const known = await get("/api/learners").catch(() => []);
+  const name = h("span", { id: "learner" }, current);
+  const to = known.length ? h("select", {}, known.map((one) => h("option", { value: one.name, title: one.summary }, one.name))) : h("input", { type: "text" });
+  const change = async () => {
+    try {
+      name.replaceChildren((await post(`${path}/learner`, { learner: to.value })).learner);
+      notice("The learner was changed.");
+    } catch (wrong) {
+      notice(wrong.message);
+    }
+  };
+  return h("section", { class: "sheet", "aria-label": "Learner" }, h("h2", {}, "Learner"), h("p", {}, "Items are chosen by ", name, "."),
+    h("div", { class: "row" }, h("label", {}, "Change it to ", to), h("button", { class: "small", id: "change-learner", onclick: change }, "Change")));
 }
 
 // What is forgotten, what is not yet and why; the last decisions can be forgotten too.
