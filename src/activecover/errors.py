@@ -39,7 +39,7 @@ class MissingExtraError(ActiveCoverError, ImportError):
 
 
 class ModelUnavailableError(ActiveCoverError):
-    """A model cannot be fitted to what is known so far (too few positives, a singular covariance)."""
+    """A model cannot be fitted to the labels so far (too few positives, a singular covariance)."""
 
 
 def check_count(name: str, value: object, least: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Private files, files that are written whole or not at all, and locks between processes."""
+"""Private files, all-or-nothing writes, and locks between processes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = [
     "write_whole",
 ]
 
-#: Nobody but the owner may enter a folder or read a file, whatever the umask says.
+#: Only the owner may enter a folder or read a file, whatever the umask.
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 
 
 def private_folder(folder: Path, *, parents: bool = True) -> Path:
-    """Make a folder that only its owner can enter, and return it; one that exists is left as it is.
+    """Create a folder that only its owner can enter, and return it; an existing folder is not changed.
 
     Examples
     --------
@@ -52,15 +52,15 @@ def private_folder(folder: Path, *, parents: bool = True) -> Path:
     if parents and not folder.parent.is_dir():
         private_folder(folder.parent)
     folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
-    # The umask may have taken rights from the owner too.
+    # The umask may have removed rights of the owner too.
     folder.chmod(FOLDER_MODE)
     return folder
 
 
 def open_private(path: Path, flags: int = os.O_WRONLY | os.O_CREAT | os.O_EXCL) -> int:
-    """Open a file, private to its owner if this makes it, and return its descriptor.
+    """Open a file, private to its owner if this call creates it, and return its descriptor.
 
-    Where it may make the file, a symbolic link in its place is not followed.
+    If the call may create the file, symbolic links are not followed.
     """
     makes = bool(flags & os.O_CREAT)
     nofollow = getattr(os, "O_NOFOLLOW", 0) if makes else 0
@@ -73,10 +73,10 @@ def open_private(path: Path, flags: int = os.O_WRONLY | os.O_CREAT | os.O_EXCL) 
 
 @contextmanager
 def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """Give a file to write, which takes the place of ``path`` at the end of the block, or leaves no trace.
+    """Yield a temporary path to write, which replaces ``path`` at the end of the block, or leaves no trace.
 
-    A ``private`` file is its owner's alone; any other is as open as the umask allows. What goes wrong is an
-    InputError of one line.
+    A ``private`` file is accessible only to its owner; any other as the umask allows. Errors raise an InputError of one
+    line.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     'a b c'
     """
     check_writable(path)
-    # Another name for every writer: several may write to one place in a folder of the user's.
+    # A different name for every writer, as several may write to the same path in a user's folder.
     temporary = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")
     try:
         with _moving(temporary, path):
@@ -102,7 +102,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file, private to its owner, and return once the new contents would survive a crash.
 
-    One process at a time: what a crash leaves beside the file is overwritten by the next write.
+    One process at a time: a leftover of a crash is overwritten by the next write.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     with (
@@ -117,7 +117,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _moving(temporary: Path, path: Path) -> Iterator[None]:
-    """Move a file that was written in the block into its place, or remove it."""
+    """Move a file written in the block into place, or remove it."""
     try:
         yield
         temporary.replace(path)
@@ -127,15 +127,15 @@ def _moving(temporary: Path, path: Path) -> Iterator[None]:
 
 
 def check_writable(path: Path, *inputs: Path | None) -> None:
-    """Refuse, before any work is done, a place where a result cannot be saved or would replace an input."""
+    """Refuse, before any work is done, a path that cannot be written or that would replace an input."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name a file")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.parent}; create it first")
     if any(given is not None and _same(path, given) for given in inputs):
-        raise InputError(f"{path}: this command reads that file; name another one for the result")
+        raise InputError(f"{path}: this command reads that file; name another file for the result")
     try:
-        # Permissions alone do not tell (a read-only disk, a superuser): a nameless file is tried.
+        # Permissions are not enough (a read-only disk, a superuser), so create a temporary file.
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as wrong:
         reason = wrong.strerror or wrong
@@ -153,7 +153,7 @@ def _umask() -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
+    """Sync the entries of a folder to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -162,19 +162,19 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock(handle: int, *, wait: bool = True, shared: bool = False) -> bool:
-    """Lock an open file or folder against the other processes of this machine; return whether it is ours.
+    """Lock an open file or folder against other processes on this machine; return whether it succeeded.
 
-    Those who wait form a queue. The lock lasts until its descriptor, and every copy of it in a forked child, is
-    closed: a process that dies, however it dies, holds nothing back.
+    Waiting processes form a queue. The lock lasts until its descriptor, and every copy of it in a forked child, is
+    closed, so a process that ends for any reason releases it.
 
     Parameters
     ----------
     handle : int
         The descriptor.
     wait : bool
-        Whether to wait until it is free, or to return False where it is not.
+        Whether to wait until it is free, or to return False if it is not.
     shared : bool
-        Whether others may hold it too, as long as they all share it.
+        Whether others may also hold it, if they all share it.
     """
     if fcntl is None:  # pragma: no cover
         raise StoreError("this system has no file locks: use activecover on Linux, macOS or in WSL")
@@ -193,14 +193,14 @@ def unlock(handle: int) -> None:
 
 @contextmanager
 def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
-    """Hold a folder until the end of the block, or of the process; give whether we do.
+    """Lock a folder until the end of the block or the process; yield whether it succeeded.
 
-    Without waiting, that is whether it was free.
+    Without waiting, that is whether the folder was free.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         try:
-            # If it was renamed or removed meanwhile, it is not the folder that was asked for.
+            # If it was renamed or removed meanwhile, it is the wrong folder.
             ours = lock(handle, wait=wait) and os.path.samestat(os.fstat(handle), folder.stat())
         except FileNotFoundError:
             ours = False
@@ -212,15 +212,15 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
 class WorkFolder:
     """A private folder for temporary files of one piece of work.
 
-    It is locked for as long as it is in use. What a killed process leaves behind is therefore known by its
-    lock being free, and :func:`sweep` removes it.
+    It is locked while it is in use. The folder of a killed process is therefore recognised by its free lock, and
+    removed by :func:`sweep`.
 
     Parameters
     ----------
     parent : Path
-        The folder to make it in, on the same disk as what its files will become.
+        The parent folder, on the same disk as the final place of its files.
     kind : str
-        What the work is; part of the folder's name.
+        The kind of work; part of the folder's name.
 
     Examples
     --------
@@ -238,7 +238,7 @@ class WorkFolder:
         while True:
             self.path = parent / f".{kind}-{secrets.token_hex(8)}"
             private_folder(parent)
-            # It may be swept between being made and being locked: then another one is made.
+            # It may be swept between creation and locking: then create another one.
             with suppress(FileNotFoundError):
                 private_folder(self.path)
                 self._handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -247,7 +247,7 @@ class WorkFolder:
                 os.close(self._handle)
 
     def remove(self) -> None:
-        """Remove the folder and all that is in it."""
+        """Remove the folder with its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._handle >= 0:
             os.close(self._handle)
@@ -261,7 +261,7 @@ class WorkFolder:
 
 
 def sweep(parent: Path, kinds: Sequence[str]) -> int:
-    """Remove the work folders of processes that have died, and return how many there were; those in use stay."""
+    """Remove the work folders of dead processes, and return their number; folders in use stay."""
     count = 0
     for kind in kinds:
         for path in parent.glob(f".{kind}-*"):
@@ -277,16 +277,16 @@ def sweep(parent: Path, kinds: Sequence[str]) -> int:
 
 
 def _hold(handle: int, path: Path) -> bool:
-    """Lock an open folder, and return whether it is still in its place then; some file systems have no locks."""
+    """Lock an open folder, and return whether it is still in place; some file systems have no locks."""
     with suppress(OSError):
         lock(handle)
     return path.exists()
 
 
 def make_private(folder: Path) -> None:
-    """Take all rights of others to a folder and everything in it; links are not followed.
+    """Remove the rights of others to a folder and everything in it; links are not followed.
 
-    What belongs to another user stays as it is: the folder itself keeps others out.
+    Files of another user are not changed: the folder itself keeps others out.
     """
     with suppress(PermissionError):
         folder.chmod(FOLDER_MODE)
@@ -296,7 +296,7 @@ def make_private(folder: Path) -> None:
 
 
 def _below(folder: Path) -> Iterator[tuple[Path, int]]:
-    """What others have rights to below a folder, and the mode that it should have."""
+    """Paths below a folder to which others have rights, and the modes that they should have."""
     for root, folders, files in os.walk(folder):
         for names, mode in ((folders, FOLDER_MODE), (files, FILE_MODE)):
             for name in names:

@@ -1,4 +1,4 @@
-"""How many threads to use, and how to spread row blocks over them without fighting BLAS."""
+"""The number of threads, and spreading row blocks over them without competing with BLAS."""
 
 from __future__ import annotations
 
@@ -38,17 +38,16 @@ def _executor(process: int, threads: int) -> ThreadPoolExecutor:
 
 
 class _Limit:
-    """BLAS and OpenMP on one thread for as long as anyone wants it: the first sets it, the last lifts it.
+    """Limits BLAS and OpenMP to one thread while anyone needs it: the first user sets the limit, the last lifts it.
 
-    Limits that overlap in several threads would otherwise be lifted in the wrong order, and one of them
-    stay for ever.
+    Overlapping limits of several threads would otherwise be lifted in the wrong order, and one would stay for ever.
     """
 
     def __init__(self) -> None:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Nobody wants it: so it is at the start, and in a forked child, where nobody is left."""
+        """Reset to no users: at the start, and in a forked child, where no other thread is left."""
         self._lock = threading.Lock()
         self._users = 0
         self._limit: Any = None
@@ -69,7 +68,7 @@ class _Limit:
 
 
 def _take_control() -> None:
-    """Newer versions of threadpoolctl listen to one thread only; here another may lift what one has set."""
+    """Set limits in a way that another thread can lift, which newer versions of threadpoolctl do not allow."""
     let_go = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
     if let_go is not None:
         let_go(force=True)
@@ -81,16 +80,16 @@ if hasattr(os, "register_at_fork"):
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
-    """While open, BLAS and OpenMP stay on one thread: the blocks are spread by us, or jobs by the caller."""
+    """Limit BLAS and OpenMP to one thread, while blocks are spread over threads here or jobs by the caller."""
     return _LIMIT
 
 
 def for_each(work: Callable[[T], object], parts: Sequence[T], *, blas: bool = True) -> None:
-    """Run ``work`` on every part, on several threads where there are several parts.
+    """Run ``work`` on every part, on several threads if there are several parts.
 
-    The caller's thread works too, and everyone takes the next part when done with one: where the other processors
-    are busy with something else, nobody waits for them longer than for one part. While it runs BLAS is kept to
-    one thread per part; work that needs no BLAS says so and saves that.
+    The calling thread works too, and every thread takes the next part when it has finished one, so that the wait for a
+    busy processor is at most one part. BLAS is limited to one thread per part meanwhile, unless ``blas`` is False for
+    work that does not use it.
     """
     threads = min(thread_count(), len(parts))
     if threads < 2:
@@ -112,7 +111,7 @@ def for_each(work: Callable[[T], object], parts: Sequence[T], *, blas: bool = Tr
         try:
             work_off()
         finally:
-            # Where one went wrong, no other part is begun.
+            # After an error, no further part is started.
             waiting.clear()
             begun = [helper for helper in helpers if not helper.cancel()]
             wait(begun)

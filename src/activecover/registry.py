@@ -1,13 +1,13 @@
-"""One registry per kind of part: by name, by the paper's code, by version, open to everyone's parts.
+"""One registry per kind of part, by name, by the paper's code and by version, open to parts of other packages.
 
 A part is registered where it is defined, by decorating it:
 
     @LEARNERS.register("my-rule", "what it asks for")
     class MyRule(Learner): ...
 
-Such a file is found in two ways: an installed package names it as an entry point of the registry's group, or the
-variable ``ACTIVECOVER_PARTS`` names the file itself. Code is never loaded because a log, an archive or a request says
-so: those hold names only.
+Such a file is found in two ways: an installed package declares it as an entry point of the registry's group, or the
+variable ``ACTIVECOVER_PARTS`` names the file. A log, an archive or a request can never cause code to be loaded: they
+contain only names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from activecover.errors import InputError
 
-#: Files with parts of the user's own, separated as the paths of ``PATH`` are.
+#: The user's own files with parts, separated like the paths of ``PATH``.
 PARTS = "ACTIVECOVER_PARTS"
 T = TypeVar("T")
 B = TypeVar("B", bound=Callable[..., object])
@@ -35,7 +35,7 @@ B = TypeVar("B", bound=Callable[..., object])
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """A registered part: how it is called, and how it is built."""
+    """A registered part: its name, and how to build it."""
 
     name: str
     build: Callable[..., T]
@@ -53,8 +53,8 @@ class Entry(Generic[T]):
 class Registry(Generic[T]):
     """Parts of one kind, found by name, code or ``name@version``.
 
-    Other packages add theirs through an entry point of the registry's group, named as the part is. Its value is
-    what :meth:`register` decorates, or an :class:`Entry`.
+    Other packages add parts through an entry point of the registry's group, with the name of the part. Its value is
+    an object decorated by :meth:`register`, or an :class:`Entry`.
 
     Examples
     --------
@@ -75,19 +75,19 @@ class Registry(Generic[T]):
         self._trouble: InputError | None = None
 
     def add(self, entry: Entry[T]) -> None:
-        """Register a part; a name or code can be taken once only."""
+        """Register a part; a name or code can be used only once."""
         for known in self._entries.values():
             if entry.name == known.name or (entry.code and entry.code == known.code):
-                raise InputError(f"{self.kind} {entry.name!r} is registered already (as {known.versioned})")
+                raise InputError(f"{self.kind} {entry.name!r} is already registered (as {known.versioned})")
         self._entries[entry.name] = entry
 
     def register(
         self, name: str, summary: str, *, code: str = "", version: int = 1, negatives: str = ""
     ) -> Callable[[B], B]:
-        """Register what it decorates: a class, or a function that builds the part.
+        """Register the decorated class, or function that builds the part.
 
-        A class that declares ``name`` and ``version``, as stopping rules and embeddings do, gets them here. What a
-        learner learns from is read from its class where it is not given.
+        If the class declares ``name`` and ``version``, like stopping rules and embeddings, they are set here. By
+        default, ``negatives`` of a learner is read from its class.
 
         Examples
         --------
@@ -122,7 +122,7 @@ class Registry(Generic[T]):
         names = [entry.name for entry in self]
         close = get_close_matches(plain, names, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        # With its version it was not typed but written down, by somebody who had it.
+        # A name with a version was not typed but recorded, where the part was available.
         elsewhere = f"name its file in {PARTS}, or install its package " if version else ""
         raise InputError(f"unknown {self.kind} {name!r}: {hint or elsewhere}(known: {', '.join(names)})")
 
@@ -158,7 +158,7 @@ class Registry(Generic[T]):
 
 
 def load_files(paths: str) -> None:
-    """Run files that register parts, each once; their paths are separated as those of ``PATH`` are."""
+    """Run files that register parts, once each; paths are separated like those of ``PATH``."""
     for path in filter(None, paths.split(os.pathsep)):
         file = Path(path).expanduser().resolve()
         if file not in _LOADED:
@@ -169,7 +169,7 @@ def load_files(paths: str) -> None:
             raise InputError(f"{PARTS}: {path} {trouble}")
 
 
-#: What was wrong with the files that were run, if anything.
+#: Errors of the files that were run, if any.
 _LOADED: dict[Path, str | None] = {}
 
 
@@ -187,7 +187,7 @@ def _trouble_with(file: Path) -> str | None:
 
 
 def _name(build: object, name: str, version: int) -> None:
-    """Tell a class that declares them its name and version."""
+    """Set the name and version of a class that declares them."""
     if isinstance(build, type):
         declared = {attribute for base in build.__mro__ for attribute in get_annotations(base)}
         for attribute, value in (("name", name), ("version", version)):

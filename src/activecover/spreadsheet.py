@@ -1,7 +1,7 @@
-"""Text that a spreadsheet shows instead of computing it.
+"""CSV text that spreadsheets display instead of evaluating.
 
-A spreadsheet that opens a CSV file takes cells such as ``=HYPERLINK(…)`` for formulas. :func:`guard` puts an
-apostrophe before them, which spreadsheets take as "this is text"; :func:`unguard` takes exactly that apostrophe away.
+When a spreadsheet opens a CSV file, it treats cells such as ``=HYPERLINK(…)`` as formulas. :func:`guard` puts an
+apostrophe in front of them, which marks them as text; :func:`unguard` removes exactly that apostrophe.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TextIO, overload
 __all__ = ["GuardedReader", "GuardedWriter", "guard", "unguard"]
 
 _FORMULA = frozenset("=+-@\N{MINUS SIGN}")
-#: A program that splits at semicolons or tabs knows nothing of quotes within a field: a cell may begin after each.
+#: A program that splits at semicolons or tabs ignores quotes within a field: a cell may begin after each.
 _CELLS = re.compile(r"([;\t\r\n])")
 
 
@@ -28,7 +28,7 @@ def guard(value: object) -> object: ...
 
 
 def guard(value: object) -> object:
-    """Put an apostrophe where a spreadsheet would take text for a formula; numbers stay as they are.
+    """Put an apostrophe before text that a spreadsheet would treat as a formula; numbers do not change.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def unguard(value: str) -> str:
 
 
 def _formulas(cells: list[str]) -> Iterator[int]:
-    """Which of some cells, with the separators between them, would be formulas."""
+    """Indices of the cells that would be formulas, in a list of cells and separators."""
     for place in range(0, len(cells), 2):
         if _is_formula(cells[place]):
             yield place
@@ -72,14 +72,14 @@ def _formulas(cells: list[str]) -> Iterator[int]:
 
 def _is_formula(cell: str) -> bool:
     for character in cell:
-        # Spaces, quotes, and what cannot be seen are skipped; full-width signs count as plain ones.
+        # Spaces, quotes and invisible characters are skipped; full-width signs count as plain ones.
         if character not in "\"'" and unicodedata.category(character)[0] not in "ZC":
             return unicodedata.normalize("NFKC", character)[:1] in _FORMULA
     return False
 
 
 class GuardedWriter:
-    """A CSV writer that guards every text, column names too; ``raw`` writes the text itself, for programs."""
+    """A CSV writer that guards every text, including column names; ``raw`` writes text unchanged, for programs."""
 
     def __init__(self, file: TextIO, *, raw: bool = False, lineterminator: str = "\r\n") -> None:
         self._writer = csv.writer(file, lineterminator=lineterminator)
@@ -96,7 +96,7 @@ class GuardedWriter:
 
 
 class GuardedReader:
-    """Records of a CSV file by column name, as :class:`GuardedWriter` was given them."""
+    """Records of a CSV file by column name, as they were passed to :class:`GuardedWriter`."""
 
     def __init__(self, file: Iterable[str], *, raw: bool = False, delimiter: str = ",") -> None:
         self._reader = csv.DictReader(file, delimiter=delimiter)

@@ -1,4 +1,4 @@
-"""Check suites for the contracts, for our own classes and for anyone's.
+"""Check suites for the contracts of this package, for built-in and third-party implementations.
 
 Each suite raises ``AssertionError`` with a sentence that says which rule was broken:
 

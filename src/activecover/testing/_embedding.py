@@ -1,4 +1,4 @@
-"""The embedding's contract: rows of a table as vectors, the same whatever rows are beside them."""
+"""The contract of embeddings: rows of a table become vectors that do not depend on other rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from activecover.pool import as_csr, as_matrix
 
 
 def check_embedding(make: Callable[[], Embedding], table: Table) -> None:
-    """Hold an embedding to its contract.
+    """Check that an embedding satisfies its contract.
 
     Parameters
     ----------
     make : callable
-        Builds it, not fitted yet.
+        Builds the embedding, without fitting it.
     table : Table
-        Some rows that it can embed, at least four, in columns.
+        At least four rows that it can embed, in columns.
 
     Examples
     --------
@@ -35,21 +35,23 @@ def check_embedding(make: Callable[[], Embedding], table: Table) -> None:
     vectors = _numbers(embedding, table)
     assert len(vectors) == len(table), "there is not one vector per row"
     assert np.isfinite(vectors).all(), "a vector has values that are not finite"
-    assert np.array_equal(_numbers(embedding, table), vectors), "the same table twice gives other vectors"
-    assert np.array_equal(_numbers(make().fit(table), table), vectors), "fitted twice, it gives other vectors"
+    assert np.array_equal(_numbers(embedding, table), vectors), (
+        "transforming the same table twice gives different vectors"
+    )
+    assert np.array_equal(_numbers(make().fit(table), table), vectors), "fitting twice gives different vectors"
     rows = np.arange(len(table))[::-2]
     assert np.allclose(_numbers(embedding, _some(table, rows)), vectors[rows], atol=1e-6), (
-        "the vector of a row depends on the rows beside it"
+        "the vector of a row depends on other rows"
     )
     names = embedding.dimension_names
-    assert names is None or len(names) == vectors.shape[1], "dimension_names names more or fewer columns than there are"
+    assert names is None or len(names) == vectors.shape[1], "dimension_names does not name every column exactly once"
     again = type(embedding)(**embedding.parameters())
-    assert again.parameters() == embedding.parameters(), "parameters() does not say how to build it again"
+    assert again.parameters() == embedding.parameters(), "parameters() does not recreate it"
     with tempfile.TemporaryDirectory() as folder:
         embedding.save(Path(folder))
         stored = type(embedding).load(Path(folder))
-    assert np.array_equal(_numbers(stored, table), vectors), "stored and taken up again, it gives other vectors"
-    assert stored.used_ == embedding.used_, "stored and taken up again, it uses other columns"
+    assert np.array_equal(_numbers(stored, table), vectors), "after storing and loading, it gives different vectors"
+    assert stored.used_ == embedding.used_, "after storing and loading, it uses different columns"
 
 
 def _some(table: Table, rows: npt.NDArray[np.int64]) -> Table:

@@ -1,4 +1,4 @@
-"""The frontier's contract, checked against a loop that anyone can read."""
+"""The contract of frontiers, checked against a simple reference implementation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Apart = TypeVar("Apart", float, Fraction)
 
 
 class Definition(ABC, Generic[Point, Apart]):
-    """What distance means for one kind of pool, in the plainest of words."""
+    """The definition of distance for one kind of pool, written as plainly as possible."""
 
     @abstractmethod
     def read(self, vectors: Vectors, row: int) -> Point:
@@ -28,11 +28,11 @@ class Definition(ABC, Generic[Point, Apart]):
 
     @abstractmethod
     def apart(self, a: Point, b: Point) -> Apart:
-        """A number that orders points as their distance does."""
+        """A number that orders pairs of points by distance."""
 
     @abstractmethod
     def distance(self, apart: Apart) -> float:
-        """The distance that such a number stands for."""
+        """The distance for such a number."""
 
 
 class DenseDefinition(Definition[npt.NDArray[np.float64], float]):
@@ -49,7 +49,7 @@ class DenseDefinition(Definition[npt.NDArray[np.float64], float]):
 
 
 class SparseDefinition(Definition[dict[int, float], float]):
-    """Squared differences over the columns that either has, summed in the order of the columns."""
+    """Squared differences over the columns of either row, summed in the order of the columns."""
 
     def read(self, vectors: Vectors, row: int) -> dict[int, float]:
         csr = sparse_vectors(vectors)
@@ -68,7 +68,7 @@ class SparseDefinition(Definition[dict[int, float], float]):
 
 
 class BitDefinition(Definition[int, Fraction]):
-    """The share of bits that are not in common, as a fraction."""
+    """The fraction of bits that are not in common, as an exact fraction."""
 
     def read(self, vectors: Vectors, row: int) -> int:
         return int.from_bytes(bit_vectors(vectors)[row].tobytes(), "big")
@@ -81,14 +81,14 @@ class BitDefinition(Definition[int, Fraction]):
 
 
 def definition_of(pool: Pool) -> Definition[Any, Any]:
-    """The definition of distance that holds in a pool."""
+    """The definition of distance for a pool."""
     if pool.kind == "bits":
         return BitDefinition()
     return SparseDefinition() if pool.kind == "sparse" else DenseDefinition()
 
 
 class BruteForce:
-    """The definition, written down: all distances, every time."""
+    """The reference: compute all distances, every time."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -101,7 +101,7 @@ class BruteForce:
         self.positives.update({key: self.definition.read(vectors, place) for place, key in enumerate(keys)})
 
     def nearest(self, k: int, without: set[int]) -> list[tuple[Any, int, int]]:
-        """How far apart, row and source of the ``k`` nearest open rows."""
+        """Distance, row and source of the ``k`` nearest open rows."""
         found = []
         vectors = self.pool.vectors
         for row in sorted(self.open - without):
@@ -121,19 +121,19 @@ def check_frontier(
     seed: int = 0,
     pools: Callable[[np.random.Generator], Pool] | None = None,
 ) -> None:
-    """Hold a frontier to its contract on random pools and random sequences of calls.
+    """Check that a frontier satisfies its contract, on random pools and random sequences of calls.
 
     Parameters
     ----------
     make : callable
         Builds the frontier for a pool.
     rounds, steps : int
-        Pools, and calls on each.
+        Number of pools, and of calls on each.
     seed : int
-        Of the pools and calls.
+        Seed for the pools and calls.
     pools : callable, optional
-        Draws a pool: ``random_pool`` (dense, the default), ``random_sparse_pool``, ``random_bit_pool``
-        or one of your own.
+        Draws a pool: ``random_pool`` (dense, the default), ``random_sparse_pool``, ``random_bit_pool``,
+        or your own function.
     """
     for turn in range(rounds):
         random = np.random.default_rng([seed, turn])
@@ -149,14 +149,14 @@ def _check_one(
     pool = pools(random)
     frontier, model = make(pool), BruteForce(pool)
     empty = frontier.nearest(3)
-    assert len(empty.rows) == 0, "with no positive there is no nearest row"
+    assert len(empty.rows) == 0, "without positives there must be no nearest row"
     for _ in range(steps):
         _random_call(frontier, model, random)
         _compare(frontier, model, random)
 
 
 def random_pool(random: np.random.Generator, rows: int | None = None) -> Pool:
-    """A small pool with what makes order hard: duplicates, ties on a grid, far offsets, both metrics."""
+    """A small pool that makes ordering hard: duplicates, ties on a grid, large offsets, both metrics."""
     count = rows or int(random.integers(1, 60))
     dimensions = int(random.choice([1, 2, 3, 7, 8, 9, 16, 17, 130, 300]))
     if random.random() < 0.5:
@@ -184,21 +184,21 @@ def random_sparse_pool(random: np.random.Generator, rows: int | None = None) -> 
 
 
 def _sparse_rows(random: np.random.Generator, count: int, dimensions: int, metric: str) -> sparse.csr_array:
-    """Rows of up to 25 values, more of them in the first columns, as words have it."""
+    """Rows of up to 25 values, mostly in the first columns, like word counts."""
     lengths = random.integers(0, min(dimensions, 25) + 1, count)
     lengths = np.maximum(lengths, 1) if metric == "cosine" else lengths
     columns = (dimensions * random.random(lengths.sum()) ** 4).astype(np.int64)
     whole = random.random() < 0.5
     scale = random.choice([1, 1e6])
     values = random.integers(1, 4, len(columns)) if whole else random.normal(size=len(columns)) * scale
-    # For cosine no row may add up to zeros.
+    # For cosine no row may be all zeros.
     values = np.abs(values) if metric == "cosine" else values
     place = np.repeat(np.arange(count), lengths)
     return sparse.csr_array(sparse.coo_array((values.astype(np.float64), (place, columns)), shape=(count, dimensions)))
 
 
 def random_bit_pool(random: np.random.Generator, rows: int | None = None) -> Pool:
-    """A small pool of bits: duplicates, many ties, rows with no bits at all."""
+    """A small pool of bits: duplicates, many ties, rows without any bits."""
     count = rows or int(random.integers(1, 60))
     dimensions = int(random.choice([1, 3, 8, 63, 64, 65, 200, 1024]))
     bits = _bit_rows(random, count, dimensions)
@@ -212,7 +212,7 @@ def _bit_rows(random: np.random.Generator, count: int, dimensions: int) -> npt.N
 
 
 def _more_rows(pool: Pool, random: np.random.Generator, count: int) -> VectorsLike:
-    """Rows from outside, of the pool's kind."""
+    """Outside rows of the pool's kind."""
     if pool.kind == "sparse":
         return _sparse_rows(random, count, pool.dimensions, pool.metric)
     if pool.kind == "bits":

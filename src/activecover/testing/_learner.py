@@ -1,4 +1,4 @@
-"""The learner's contract: pure proposals from a state that is a fold over the labels."""
+"""The contract of learners: pure proposals from a state that is a fold over the labels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Make = Callable[[npt.NDArray[np.bool_]], Learner]
 
 
 def check_learner(make: Make, *, rows: int = 60, dimensions: int = 3, rounds: int = 3, seed: int = 0) -> None:
-    """Hold a learner to its contract on small random pools.
+    """Check that a learner satisfies its contract, on small random pools.
 
     Parameters
     ----------
     make : callable
-        Builds a fresh learner; it is given the truth (which only yardsticks need).
+        Builds a new learner, given the truth, which only the yardstick learners need.
     rows, dimensions, rounds : int
-        Size of the pools, and how many.
+        Size of the pools, and their number.
     seed : int
-        Of the pools.
+        Seed for the pools.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def check_learner(make: Make, *, rows: int = 60, dimensions: int = 3, rounds: in
 
 
 class _Scene:
-    """A pool with a clump of positives, duplicates included, and its truth."""
+    """A pool with a cluster of positives and some duplicates, and its truth."""
 
     def __init__(self, make: Make, random: np.random.Generator, rows: int, dimensions: int) -> None:
         self.make, self.random = make, random
@@ -62,7 +62,7 @@ class _Scene:
         return self.make(self.truth).begin(pool if pool is not None else Pool(self.vectors), seed=5, **more)
 
     def walk(self, learner: Learner, steps: int, batch: int = 4, first: int = 0) -> Labels:
-        """Ask and tell some batches; what was told."""
+        """Ask and tell some batches, and return the labels."""
         parts = []
         for _ in range(steps):
             proposal = learner.propose(batch)
@@ -94,7 +94,7 @@ def _check_constructor(learner: Learner) -> None:
     before = dict(vars(learner).items())
     assert set(before) == set(learner.get_params()), "the constructor does more than store its parameters"
     again = learner.replace()
-    assert repr(again) == repr(learner), "replace() without changes gives another learner"
+    assert repr(again) == repr(learner), "replace() without changes gives a different learner"
     assert learner.negatives in ("none", "sample", "all"), "negatives must be none, sample or all"
 
 
@@ -116,10 +116,14 @@ def _check_purity(scene: _Scene) -> None:
         held = proposal.rows[::2]
         without = learner.propose(6, held).rows
         assert not np.isin(without, held).any(), "a held row was proposed"
-        assert twin.propose(6).rows.tolist() == proposal.rows.tolist(), "same pool, seed and labels, other proposals"
+        assert twin.propose(6).rows.tolist() == proposal.rows.tolist(), (
+            "the same pool, seed and labels give different proposals"
+        )
         for one in (learner, twin):
             one.tell(scene.answer(proposal.rows, proposal.explored, 6 * step))
-    assert len(learner.propose(10**6)) == int((~learner.closed_).sum()), "k larger than the pool gives all that is left"
+    assert len(learner.propose(10**6)) == int((~learner.closed_).sum()), (
+        "with k larger than the pool, propose must return all remaining rows"
+    )
 
 
 def _check_fold(scene: _Scene) -> None:
@@ -132,9 +136,9 @@ def _check_fold(scene: _Scene) -> None:
         one_by_one.tell(labels.take([place]))
     for place in scene.random.permutation(len(labels)):
         shuffled.tell(labels.take([place]))
-    assert _order(at_once) == expected, "labels told at once give another state than in batches"
-    assert _order(one_by_one) == expected, "labels told one by one give another state than in batches"
-    assert _order(shuffled) == expected, "labels told in another order give another state"
+    assert _order(at_once) == expected, "labels told at once give a different state than in batches"
+    assert _order(one_by_one) == expected, "labels told one by one give a different state than in batches"
+    assert _order(shuffled) == expected, "labels told in a different order give a different state"
 
 
 def _check_undo(scene: _Scene) -> None:
@@ -145,17 +149,17 @@ def _check_undo(scene: _Scene) -> None:
     learner.untell(labels.rows[gone])
     never = scene.begin()
     never.tell(labels.take(np.setdiff1d(np.arange(len(labels)), gone)))
-    assert _order(learner) == _order(never), "a label taken back leaves a mark"
+    assert _order(learner) == _order(never), "an undone label has an effect"
     for place in gone:
         learner.tell(labels.take([int(place)]))
     again = scene.begin()
     again.tell(labels)
-    assert _order(learner) == _order(again), "labels taken back and told again leave a mark"
+    assert _order(learner) == _order(again), "labels undone and told again have an effect"
 
 
 def _check_growth(scene: _Scene) -> None:
     half = len(scene.vectors) // 2
-    # The smaller pool is centred as the larger one is, so that both store the same values.
+    # The smaller pool is centred like the larger one, so that both store the same values.
     whole = Pool(scene.vectors)
     pool = Pool(scene.vectors[:half])
     if not np.array_equal(pool.origin, whole.origin):
@@ -166,7 +170,9 @@ def _check_growth(scene: _Scene) -> None:
     learner.extend()
     fresh = scene.make(scene.truth[:half]).begin(whole, seed=5)
     fresh.tell(labels)
-    assert _order(learner) == _order(fresh), "a pool that has grown differs from one that was large at once"
+    assert _order(learner) == _order(fresh), (
+        "a pool that has grown gives a different state than one that was large from the start"
+    )
 
 
 def _check_outside(scene: _Scene) -> None:
@@ -175,17 +181,19 @@ def _check_outside(scene: _Scene) -> None:
     learner, twin = scene.begin(pool, outside=seeds), scene.begin(pool, outside=seeds)
     scene.walk(learner, 3)
     scene.walk(twin, 3)
-    assert _order(learner) == _order(twin), "known positives from outside make the learner unsteady"
+    assert _order(learner) == _order(twin), (
+        "known positives from outside make the proposals depend on the order of calls"
+    )
 
 
 def _check_privacy(scene: _Scene) -> None:
-    """After each batch the negatives it must not learn from are erased; the order stays the same."""
+    """Check that the order stays the same if negatives that must not be learnt from are erased after each batch."""
     learner = scene.begin()
     if learner.negatives == "all":
         return
     told: list[Labels] = []
-    # Statistics of the whole pool are taken before anything is erased, and stay; a learner that takes none
-    # gets a pool that knows of none.
+    # Statistics of the whole pool are computed before anything is erased, and kept; a learner that computes none
+    # gets a pool without any.
     whole = Pool(scene.vectors)
     scene.begin(whole)
     if not whole.statistics:
@@ -201,11 +209,11 @@ def _check_privacy(scene: _Scene) -> None:
             gone &= ~all_labels.sampled
         rebuilt = scene.begin(whole.without(all_labels.rows[gone]))
         rebuilt.tell(all_labels)
-        assert _order(rebuilt) == _order(learner), "the learner read the vector of a negative that it must not know"
+        assert _order(rebuilt) == _order(learner), "the learner read the vector of a negative that it must not use"
 
 
 def _check_score(scene: _Scene) -> None:
-    """Any other learner of the same parameters gives the same scores, from nothing but the state."""
+    """Check that another learner with the same parameters computes the same scores from the state alone."""
     learner = scene.begin()
     labels = scene.walk(learner, 6)
     if learner.ordered or not hasattr(learner, "state_") or not learner.ready(learner.state_):

@@ -153,7 +153,7 @@ def _coverage(target: float, ends: Sequence[tuple[float, float]]) -> Coverage:
 
 
 def check_rule(make: MakeRule, *, rows: int = 120, rounds: int = 6, runs: int = 60, seed: int = 0) -> None:
-    """Hold a stopping rule to its contract.
+    """Check that a stopping rule satisfies its contract.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _check_end(rule: Rule, record: Record) -> None:
 
 
 def _check_unsettled(rule: Rule, record: Record, random: Random) -> None:
-    """Withdrawing a label never makes a valid rule surer."""
+    """Check that withdrawing a label never makes a valid rule more certain."""
     if not rule.valid:
         return
     time = int(random.integers(1, len(record) + 1))

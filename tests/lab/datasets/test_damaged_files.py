@@ -138,7 +138,7 @@ def test_swapped_files(
         ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 1), y="a"), "has no images X and labels y"),
         ("svhn", "train_32x32.mat", mat_of(X=noise(32, 32, 3, 1), y={"a": 1}), "has no images X and labels y"),
         ("svhn", "train_32x32.mat", mat_of(X=np.zeros((32, 32, 3, 2)), y=[[1], [2]]), "images of shape"),
-        ("celeba", "list_attr_celeba.txt", b"5\nBald\n000001.jpg 1\n", "1 images are listed, 5 announced"),
+        ("celeba", "list_attr_celeba.txt", b"5\nBald\n000001.jpg 1\n", "1 images are listed, but 5 declared"),
         ("celeba", "list_attr_celeba.txt", "²\nBald\n000001.jpg 1\n".encode(), "invalid literal"),
         ("celeba", "list_attr_celeba.txt", b"1\nBald\n\n000001.jpg 1\n", "line 3"),
         ("celeba", "list_attr_celeba.txt", b"1\nBald\n000001.jpg 2\n", "line 3"),
