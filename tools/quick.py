@@ -1,4 +1,4 @@
-"""The quick tests: a few minutes, with the extras web and plot only; no browser, no database, no PyTorch.
+"""The quick tests: a few minutes, with the extras web, plot and parquet only; no browser, no database, no PyTorch.
 
     python tools/quick.py [arguments of pytest]
 

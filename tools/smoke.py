@@ -37,7 +37,7 @@ pool = activecover.Pool(np.random.default_rng(0).normal(size=(60, 3)))
 with activecover.Campaign(pool, log="labels.jsonl", explore=5, budget=10) as campaign:
     while items := campaign.ask():
         campaign.tell(items[0].id, int(items[0].id) < 5)
-    assert campaign.status().labels == 10
+    assert campaign.status().labelled == 10
 """
 COMMANDS = (
     ("activecover", "--version"),
