@@ -1,8 +1,11 @@
 """Put the finished cells of a grid in place of those in results/cells.csv.gz, and keep the rest of that file.
 
     python benchmarks/renew.py build/grid [results/cells.csv.gz]
+    python benchmarks/renew.py build/grid --resume
 
-The grid may be at work meanwhile. Says how many cells are new, and how many came out as they were.
+The grid may be at work meanwhile. Says how many cells are new, and how many came out as they were. --resume goes the other
+way: cells of the file that record the code they were made with are put into the grid, so that they are not computed
+again. Older ones are left out, and so they will be.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from pathlib import Path
 
 from activecover.errors import ActiveCoverError
 from activecover.lab.grid import Grid
+from activecover.lab.grid._cells import read_cells
 
 CELLS = Path(__file__).resolve().parents[1] / "results" / "cells.csv.gz"
 
@@ -44,13 +48,24 @@ def renew(grid: Path, file: Path) -> str:
     )
 
 
+def resume(grid: Path, file: Path) -> str:
+    """Put the cells of the file that record their code into the grid; how many, in one line."""
+    with Grid(grid, create=True) as target:
+        recorded = [result for result in read_cells(file) if "code=" in result.made_with]
+        there = target.done()
+        target.finish(recorded)
+        new = len(target.done() - there)
+    return f"{grid}: {new:,} new cells of the {len(recorded):,} in {file} that record their code"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("grid", type=Path, help="folder of finished cells")
     parser.add_argument("file", type=Path, nargs="?", default=CELLS)
+    parser.add_argument("--resume", action="store_true", help="from the file to the grid")
     given = parser.parse_args()
     try:
-        print(renew(given.grid, given.file))
+        print((resume if given.resume else renew)(given.grid, given.file))
     except (ActiveCoverError, OSError) as wrong:
         print(f"renew.py: {wrong}", file=sys.stderr)
         return 2

@@ -81,18 +81,22 @@ def test_the_grids_are_powers_of_two():
 
 
 def test_cells_are_renewed(tmp_path):
-    from renew import renew
+    from renew import renew, resume
 
-    def cell(run: int, value: float) -> Result:
-        return Result(Cell("letters", "A", "O", run), (value,), None, 1.0, "seed=0")
+    def cell(run: int, value: float, made: str = "seed=0") -> Result:
+        return Result(Cell("letters", "A", "O", run), (value,), None, 1.0, made)
 
     file = tmp_path / "cells.csv.gz"
     with Grid(tmp_path / "old", create=True) as old, Grid(tmp_path / "new", create=True) as new:
         old.finish([cell(0, 10.0), cell(1, 20.0), cell(2, 30.0)])
-        new.finish([cell(1, 21.0), cell(2, 30.0), cell(3, 40.0)])
+        new.finish([cell(1, 21.0), cell(2, 30.0), cell(3, 40.0, "seed=0 code=1")])
         old.export(file)
     assert "4 cells, 3 of them from" in (said := renew(tmp_path / "new", file))
     assert "1 new, 1 as they were, 1 changed" in said
     with Grid(tmp_path / "all", create=True) as grid:
         grid.include(file)
         assert [one.curve for one in grid.results()] == [(10.0,), (21.0,), (30.0,), (40.0,)]
+    # Only what records its code is taken up again.
+    assert "1 new cells of the 1 in" in resume(tmp_path / "next", file)
+    with Grid(tmp_path / "next") as grid:
+        assert [one.cell.run for one in grid.results()] == [3]
