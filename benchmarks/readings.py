@@ -72,7 +72,8 @@ class VerdictForest(ByVerdict, IsolationForest):
 
 
 class VerdictEnvelope(ByVerdict, EllipticEnvelope):
-    pass
+    def decision_function(self, points: Any) -> Any:
+        return EllipticEnvelope.score_samples(self, points) - self.offset_
 
 
 VERDICTS: Mapping[str, Callable[[], Any]] = {
