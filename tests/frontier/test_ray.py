@@ -21,6 +21,8 @@ from activecover import Campaign, ExploreCommit, Offline, Pool, load_pool, simul
 from activecover.errors import ActiveCoverError, InputError, MissingExtraError
 from activecover.frontier import ExactFrontier, choose_frontier
 from activecover.frontier.ray import RayFrontier, ShardedPool, _actors, _pool, connect, disconnect
+from activecover.frontier.ray._frontier import _merge as merge
+from activecover.frontier.ray._shard import Answer
 from activecover.learners import OneClass
 from activecover.testing import check_frontier, random_pool
 
@@ -620,3 +622,14 @@ def test_a_process_is_part_of_one_cluster(cluster):
         port = server.getsockname()[1]
         with pytest.raises(InputError, match=r"has joined .* already; disconnect first"):
             connect(f"127.0.0.1:{port}")
+
+
+def test_rows_at_the_same_distance_are_ordered_by_the_square_that_it_was_rounded_from() -> None:
+    above = 1 + 2.0**-52
+    assert np.sqrt(above) == np.sqrt(1.0)
+    shards = [
+        Answer(np.array([row]), np.array([square]), np.sqrt([square]), np.array([0]), None)
+        for row, square in ((3, above), (7, 1.0), (5, 1.0))
+    ]
+    assert merge(shards, 3).rows.tolist() == [5, 7, 3]
+    assert merge(shards, 2).rows.tolist() == [5, 7]
