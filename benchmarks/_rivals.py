@@ -11,6 +11,7 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,11 +64,13 @@ class Faiss(Rival):
         self.name = f"FAISS, flat, {shards} shard{'s' if shards > 1 else ''}"
         self._points = points
         self._last = 0
+        # FAISS has no types of its own that fit.
+        self._index: Any = faiss.IndexFlatL2(points.shape[1])
         if shards == 1:
-            self._index = faiss.IndexFlatL2(points.shape[1])
             self._index.add(points)
             return
-        self._index = faiss.IndexShards(points.shape[1], True, True)
+        sharded: Any = faiss.IndexShards
+        self._index = sharded(points.shape[1], True, True)
         self._parts = [faiss.IndexFlatL2(points.shape[1]) for _ in range(shards)]
         for part, rows in zip(self._parts, np.array_split(points, shards), strict=True):
             part.add(np.ascontiguousarray(rows))

@@ -345,7 +345,10 @@ def main() -> int:
     holds: list[bool] = []
     if "steps" in parts:
         threads = [int(count) for count in given.threads.split(",")]
-        pools = {"friendly": lambda: points, "isotropic": lambda: isotropic(given.rows)}
+        pools: dict[str, Callable[[], Vectors]] = {
+            "friendly": lambda: points,
+            "isotropic": lambda: isotropic(given.rows),
+        }
         if os.environ.get("ACTIVECOVER_DATA"):
             pools["real"] = lambda: real_patches(given.rows)
         else:

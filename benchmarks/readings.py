@@ -62,16 +62,16 @@ class ByVerdict:
         return self.predict(points)  # type: ignore[attr-defined]
 
 
-class VerdictMachine(ByVerdict, OneClassSVM):
+class VerdictMachine(ByVerdict, OneClassSVM):  # type: ignore[misc]
     pass
 
 
-class VerdictForest(ByVerdict, IsolationForest):
+class VerdictForest(ByVerdict, IsolationForest):  # type: ignore[misc]
     def decision_function(self, points: Any) -> Any:
         return IsolationForest.score_samples(self, points) - self.offset_
 
 
-class VerdictEnvelope(ByVerdict, EllipticEnvelope):
+class VerdictEnvelope(ByVerdict, EllipticEnvelope):  # type: ignore[misc]
     def decision_function(self, points: Any) -> Any:
         return EllipticEnvelope.score_samples(self, points) - self.offset_
 
