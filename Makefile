@@ -120,31 +120,32 @@ bench: install-test
 	$(BIN)/python benchmarks/frontier.py
 	$(BIN)/python benchmarks/growth.py
 
-# The paper's experiments. Cells that are finished, here or in the file of results/, are not computed again; an
-# interrupted run goes on with the same command. After each data set all cells go to that file.
+# The paper's experiments. Cells that are finished, here or in the file of results/, are not computed again unless they do
+# not record their code; an interrupted run goes on with the same command. After each step finished cells go to that file.
+# A long time: give it a low priority (nice make results JOBS=1).
 GRID ?= build/grid
 CELLS := results/cells.csv.gz
 RUN = $(BIN)/activecover bench run --out $(GRID) --jobs $(JOBS)
-KEEP = $(BIN)/activecover bench export $(GRID) $(CELLS)
+KEEP = $(BIN)/python benchmarks/renew.py $(GRID) $(CELLS)
 BASELINES := O-LS,A-LS,O-RS,A-RS,O-IF,A-IF,O-RC,A-RC
-FACES := Bald,Bangs,Black_Hair,Blond_Hair,Eyeglasses,Gray_Hair,Male,Mustache,Smiling,Wearing_Hat
 
 results: install-test
-	@if test -f $(CELLS); then $(BIN)/activecover bench include $(GRID) $(CELLS); fi
+	@if test -f $(CELLS); then $(BIN)/python benchmarks/renew.py $(GRID) $(CELLS) --resume; fi
 	$(RUN) --datasets letters --methods O,EC --runs 100
-	$(RUN) --datasets letters --methods $(BASELINES) --runs 10
 	$(KEEP)
-	$(RUN) --datasets mnist,fashion_mnist --methods O,EC --runs 20
-	$(RUN) --datasets mnist,fashion_mnist --methods $(BASELINES) --runs 2
-	$(RUN) --datasets mnist,fashion_mnist --methods A-IF --runs 5
+	$(RUN) --datasets letters --methods $(BASELINES) --runs 20
 	$(KEEP)
-	$(RUN) --datasets cifar10,svhn --methods O,EC --runs 10
-	$(RUN) --datasets cifar10,svhn --methods $(BASELINES) --runs 1
+	$(RUN) --datasets mnist,fashion_mnist --methods O,EC --runs 50
+	$(RUN) --datasets mnist,fashion_mnist --methods $(BASELINES) --runs 10
 	$(KEEP)
-	$(RUN) --datasets celeba --methods O,EC --runs 3
-	$(RUN) --datasets celeba --labels $(FACES) --methods $(BASELINES) --runs 1
+	$(RUN) --datasets cifar10,svhn --methods O,EC --runs 20
+	$(RUN) --datasets cifar10,svhn --methods $(BASELINES) --runs 5
 	$(KEEP)
-	$(BIN)/python benchmarks/results_page.py $(GRID)
+	$(RUN) --datasets celeba --methods O,EC --runs 10
+	$(RUN) --datasets celeba --methods $(BASELINES) --runs 2
+	$(KEEP)
+	@rm -rf build/all && $(BIN)/activecover bench include build/all $(CELLS)
+	$(BIN)/python benchmarks/results_page.py build/all
 
 # The learners past the paper on the same samples. Cells of an earlier version of a learner do not count: begin anew
 # in another folder (LEARNT=build/other) when one has changed, with no file of results/.

@@ -1,18 +1,16 @@
 """The pruned scan at 1,000,000 x 128 against what people would use instead, measured in one run.
 
-    python benchmarks/frontier.py [--only steps,batches,ahead,memory] [--rows 1000000] [--write]
+    python benchmarks/frontier.py [--only steps,batches,ahead,memory] [--rows 1000000] [--threads 1,2] [--write]
 
 Each part prints its figures and whether its bound holds; ratios are of times measured in this run, and a
 bound that does not hold makes the exit code 1. A part during which others used the processors is measured again (once
-or twice; what counts is the one that was least disturbed, whatever came out). The rivals, for one new positive among all rows:
+or twice; what counts is the one that was least disturbed, whatever came out).
 
-- NumPy: matrix-vector product, running minimum, argmin;
-- FAISS: ``IndexFlatL2.search`` for the new positive;
-- scikit-learn: ``NearestNeighbors`` fitted again to the positives, asked for all rows.
-
-The synthetic pool has covariance eigenvalues proportional to 1/i and 200 clusters. The real one has the
-vectors of CIFAR-10's images (a small VGG trained on 100 of them; needs ACTIVECOVER_DATA), repeated up to the
-same size with small noise. With ``--write`` the tables go to docs/scale.md.
+Single steps are compared with the rivals of ``_rivals.py``: everyone has the same number of threads and is warmed up, and
+only the fastest rival counts. There are three pools: a friendly one (covariance eigenvalues proportional to 1/i, 200
+clusters), an isotropic one, on which nothing can be pruned, and a real one, patches of the pictures of CIFAR-10 and SVHN
+(needs ACTIVECOVER_DATA). Each is followed once with every answer a yes, which is what costs most, and once with a no for
+two answers of three. With ``--write`` the tables go to docs/scale.md.
 """
 
 from __future__ import annotations
@@ -25,18 +23,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from _clusters import DIMENSIONS, synthetic
+from _clusters import DIMENSIONS, isotropic, patches, synthetic
+from _rivals import Rival, rivals, threads_for_all, versions
 from _undisturbed import undisturbed
 from activecover import Campaign, ExploreCommit, Pool
 from activecover.frontier import ExactFrontier, Frontier, PrunedFrontier
 from activecover.lab.datasets import load_dataset
-from activecover.lab.grid import prepare_trial
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "scale.md"
@@ -72,35 +71,33 @@ def measured(what: str, part: Callable[[], None], tries: int = 2) -> list[bool]:
     return holds
 
 
-def embedded(rows: int) -> Vectors:
-    """Vectors of real images, repeated with noise of a twentieth of their spread."""
-    images = load_dataset("cifar10")
-    cache = ROOT / "build" / "embeddings"
-    vectors = np.asarray(prepare_trial(images, "airplane", 0, cache=cache).pool.vectors)
-    random = np.random.default_rng(0)
-    points = vectors[np.arange(rows) % len(vectors)]
-    for start in range(0, rows, 50_000):
-        part = points[start : start + 50_000]
-        part += 0.05 * vectors.std() * random.normal(size=part.shape).astype(np.float32)
-    return points
+def real_patches(rows: int) -> Vectors:
+    """Patches of real pictures, half of each data set; rows in random order."""
+    halves = [
+        patches(np.asarray(load_dataset(name).inputs), part)
+        for name, part in (("cifar10", rows // 2), ("svhn", rows - rows // 2))
+    ]
+    points = np.concatenate(halves)
+    return points[np.random.default_rng(0).permutation(rows)]
 
 
 # -- single steps --------------------------------------------------------------------------------
 
 
 def run_steps(
-    frontier: Frontier, pool: Pool, count: int, first: int = 5, pause: float = 0.0
+    frontier: Frontier, pool: Pool, answers: Sequence[bool], first: int = 5, pause: float = 0.0
 ) -> tuple[list[int], list[float]]:
-    """Follow the nearest row, each of them a yes: the rows, and the seconds of each step."""
+    """Follow the nearest row and tell its answer: the rows, and the seconds of each step."""
     frontier.retire([first])
     frontier.add([first], pool.take([first]))
     row = int(frontier.nearest(1).rows[0])
     rows, seconds = [], []
-    for _ in range(count):
+    for positive in answers:
         time.sleep(pause)
         started = time.perf_counter()
         frontier.retire([row])
-        frontier.add([row], pool.take([row]))
+        if positive:
+            frontier.add([row], pool.take([row]))
         following = int(frontier.nearest(1).rows[0])
         seconds.append(time.perf_counter() - started)
         rows.append(row)
@@ -108,79 +105,52 @@ def run_steps(
     return rows, seconds
 
 
-def timed(work: Callable[[int], object], rows: Sequence[int]) -> float:
-    """Median seconds of some work on each of some rows."""
+def timed(rival: Rival, rows: Sequence[int], answers: Sequence[bool], warm: int = 5) -> float:
+    """Mean seconds of a rival that is told the same rows and answers, after some steps that do not count."""
     seconds = []
-    for row in rows:
+    for row, positive in zip(rows, answers, strict=True):
         started = time.perf_counter()
-        work(row)
+        rival.tell(row, positive)
         seconds.append(time.perf_counter() - started)
-    return float(np.median(seconds))
+    return float(np.mean(seconds[warm:]))
 
 
-def numpy_step(points: Vectors) -> Callable[[int], object]:
-    squares = np.einsum("ij,ij->i", points, points)
-    nearest = np.full(len(points), np.inf, np.float32)
-
-    def step(row: int) -> int:
-        distances = points @ points[row]
-        distances *= -2
-        distances += squares
-        distances += squares[row]
-        np.minimum(nearest, distances, out=nearest)
-        nearest[row] = np.inf
-        return int(nearest.argmin())
-
-    return step
+#: How much faster than the fastest rival the exact step has to be, by pool.
+BOUNDS = {"friendly": 3.0, "isotropic": 1 / 1.1, "real": 3.0}
 
 
-def faiss_step(points: Vectors) -> Callable[[int], object]:
-    import faiss
-
-    index = faiss.IndexFlatL2(points.shape[1])
-    index.add(points)
-    return lambda row: index.search(points[row : row + 1], 64)
-
-
-def sklearn_step(points: Vectors, told: list[int]) -> Callable[[int], object]:
-    from sklearn.neighbors import NearestNeighbors
-
-    def step(row: int) -> int:
-        told.append(row)
-        distances, _ = NearestNeighbors(n_neighbors=1).fit(points[told]).kneighbors(points)
-        distances[told] = np.inf
-        return int(distances.argmin())
-
-    return step
-
-
-def steps(name: str, points: Vectors, count: int) -> None:
+def steps(name: str, points: Vectors, count: int, threads: int) -> None:
+    """One pool, with every answer a yes and with mixed answers."""
     pool = Pool(points)
-    say(f"\n### Single steps, {name}: {len(points):,} x {points.shape[1]}\n")
-    started = time.perf_counter()
-    frontier = PrunedFrontier(pool)
-    built = time.perf_counter() - started
-    rows, seconds = run_steps(frontier, pool, count)
-    ours = float(np.median(seconds))
-    reference, slow = run_steps(ExactFrontier(pool), pool, min(count, 100))
-    say("| one *yes* told, next row found | median | ours is faster by |")
+    say(f"\n### Single steps, {name}: {len(points):,} x {points.shape[1]}, {threads} thread{'s' * (threads > 1)}\n")
+    say("| one answer told, next row found | all yes | one yes in three |")
     say("|---|---|---|")
-    say(f"| activecover, pruned (built in {built:.1f} s) | {1e3 * ours:.1f} ms (p99 {_p99(seconds)}) | |")
-    say(f"| activecover, exact | {1e3 * np.median(slow):.1f} ms | {np.median(slow) / ours:.1f} |")
-    rivals = {
-        "NumPy product + argmin": (numpy_step(points), 25, 3.0),
-        "FAISS IndexFlatL2.search": (faiss_step(points), 25, 3.0),
-        "scikit-learn refit": (sklearn_step(points, rows[:20]), 4, 20.0),
-    }
-    ratios = {}
-    for rival, (step, repeats, _) in rivals.items():
-        theirs = timed(step, rows[20 : 20 + repeats])
-        ratios[rival] = theirs / ours
-        say(f"| {rival} | {1e3 * theirs:.1f} ms | {theirs / ours:.1f} |")
-    say()
-    for rival, (_, _, least) in rivals.items():
-        check(f"at least {least:g} times faster than {rival}", ratios[rival] >= least)
-    check(f"the order of the reference over {len(reference)} steps", rows[: len(reference)] == reference)
+    with threads_for_all(threads):
+        answers = {"all yes": [True] * count, "mixed": [number % 3 == 0 for number in range(count)]}
+        run_steps(PrunedFrontier(pool), pool, [True] * 5)
+        ours, rows = {}, {}
+        for kind, told in answers.items():
+            rows[kind], seconds = run_steps(PrunedFrontier(pool), pool, told)
+            ours[kind] = float(np.mean(seconds[5:]))
+        say(f"| activecover, pruned | {milliseconds(ours['all yes'])} | {milliseconds(ours['mixed'])} |")
+        fastest = dict.fromkeys(answers, np.inf)
+        few = min(count, 60)
+        for rival in rivals(points, threads):
+            theirs = {kind: timed(rival, rows[kind][:few], told[:few]) for kind, told in answers.items()}
+            say(f"| {rival.name} | {milliseconds(theirs['all yes'])} | {milliseconds(theirs['mixed'])} |")
+            fastest = {kind: min(fastest[kind], theirs[kind]) for kind in answers}
+        reference, _ = run_steps(ExactFrontier(pool), pool, answers["mixed"][:few])
+    ratio = {kind: fastest[kind] / ours[kind] for kind in answers}
+    say(f"| the fastest of them / activecover | {ratio['all yes']:.1f} | {ratio['mixed']:.1f} |")
+    say(f"\nMeans over the steps after the first five. {versions()}.\n")
+    least = BOUNDS[name]
+    for kind in answers:
+        check(f"{name}, {kind}: at least {least:.2g} times as fast as the fastest rival", ratio[kind] >= least)
+    check(f"the order of the exact frontier over {few} steps", rows["mixed"][:few] == reference)
+
+
+def milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.2f} ms"
 
 
 def _p99(seconds: Sequence[float]) -> str:
@@ -241,7 +211,7 @@ def ahead(points: Vectors, answers: int = 300, pause: float = 0.3) -> None:
             (item,) = warm.ask()
             warm.tell(item.id, bool(truth[int(item.id)]))
     # Under the same conditions: after a pause a processor has forgotten most of what it knew.
-    _, bare = run_steps(PrunedFrontier(pool), pool, 60, pause=pause)
+    _, bare = run_steps(PrunedFrontier(pool), pool, [True] * 60, pause=pause)
     served: dict[bool, list[str]] = {}
     seconds: list[float] = []
     for think in (True, False):
@@ -367,19 +337,27 @@ def main() -> int:
     parser.add_argument("--only", default="steps,batches,ahead,memory", help="parts, by comma")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--threads", default="1,2", help="numbers of threads for single steps, by comma")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/scale.md")
     given = parser.parse_args()
     parts = given.only.split(",")
     points = synthetic(given.rows) if set(parts) - {"memory"} else np.empty((0, 0), np.float32)
     holds: list[bool] = []
     if "steps" in parts:
-        holds += measured("steps", lambda: steps("synthetic", points, given.steps))
+        threads = [int(count) for count in given.threads.split(",")]
+        pools: dict[str, Callable[[], Vectors]] = {
+            "friendly": lambda: points,
+            "isotropic": lambda: isotropic(given.rows),
+        }
         if os.environ.get("ACTIVECOVER_DATA"):
-            real = embedded(given.rows)
-            holds += measured("steps", lambda: steps("CIFAR-10 images", real, given.steps))
-            del real
+            pools["real"] = lambda: real_patches(given.rows)
         else:
-            print("real images: skipped, ACTIVECOVER_DATA is not set")
+            print("patches of real pictures: skipped, ACTIVECOVER_DATA is not set")
+        for name, make in pools.items():
+            pool = make()
+            for count in threads:
+                holds += measured(f"steps, {name}, {count}", partial(steps, name, pool, given.steps, count))
+            del pool
     if "batches" in parts:
         holds += measured("batches", lambda: batches(points))
     if "ahead" in parts:

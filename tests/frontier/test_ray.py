@@ -8,6 +8,8 @@ from activecover import ExploreCommit, Offline, Pool, simulate_one
 from activecover.errors import ActiveCoverError, InputError, MissingExtraError
 from activecover.frontier import ExactFrontier, choose_frontier
 from activecover.frontier.ray import RayFrontier, ShardedPool, _actors
+from activecover.frontier.ray._frontier import _merge as merge
+from activecover.frontier.ray._shard import Answer
 from activecover.learners import OneClass
 from activecover.testing import check_frontier
 
@@ -176,3 +178,14 @@ def test_learners_in_batches_agree_with_one_process(local_ray, tmp_path, learner
 
 
 # -- joining --------------------------------------------------------------------------------------
+
+
+def test_rows_at_the_same_distance_are_ordered_by_the_square_that_it_was_rounded_from() -> None:
+    above = 1 + 2.0**-52
+    assert np.sqrt(above) == np.sqrt(1.0)
+    shards = [
+        Answer(np.array([row]), np.array([square]), np.sqrt([square]), np.array([0]), None)
+        for row, square in ((3, above), (7, 1.0), (5, 1.0))
+    ]
+    assert merge(shards, 3).rows.tolist() == [5, 7, 3]
+    assert merge(shards, 2).rows.tolist() == [5, 7]

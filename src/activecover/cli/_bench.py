@@ -53,6 +53,9 @@ def run(
         str | None,
         typer.Option("--address", help="Address of the Ray cluster to join; default: start one on this machine."),
     ] = None,
+    reading: Annotated[
+        str, typer.Option("--reading", help="Grids of the one-class methods: ours, or paper (closest to its figures).")
+    ] = "ours",
     seed: options.Seed = 0,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Folder of the data sets.")] = None,
     json: options.Json = False,
@@ -61,7 +64,10 @@ def run(
     names = [entry.name for entry in DATASETS] if datasets == "all" else options.split_names(datasets) or []
     chosen = list(METHODS) if methods == "all" else options.split_names(methods) or []
     seconds = None if budget is None else parse_time(budget)
-    plan = make_plan(names, labels=options.split_names(labels), methods=chosen, runs=runs, seed=seed, data_dir=data_dir)
+    plan = make_plan(
+        names, labels=options.split_names(labels), methods=chosen, runs=runs, seed=seed, data_dir=data_dir,
+        reading=reading,
+    )  # fmt: skip
     try:
         with meter("cells", quiet=json) as shown:
             complete = run_plan(

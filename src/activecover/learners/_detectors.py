@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from activecover.learners._svm import Points, fit_support, support_of
 
@@ -18,8 +19,26 @@ _MOST_POINTS = 25_000
 NO_FIT = (ValueError, np.linalg.LinAlgError, FloatingPointError)
 
 
+class NothingInside:
+    """A one-class machine with nu = 1, in which every point of the fit is outside.
+
+    Its threshold is infinite. Up to version 1.0 scikit-learn returned the machine, which judges every point an
+    outlier and gives all of them the same decision value; now it refuses to fit it. Scores are all equal here, too.
+    """
+
+    def predict(self, points: Points) -> npt.NDArray[np.int64]:
+        """-1 for every point."""
+        return np.full(len(points), -1)
+
+    def score_samples(self, points: Points) -> Points:
+        """Zero for every point."""
+        return np.zeros(len(points))
+
+
 def fit(detector: Any, points: Points) -> Any:
     """Fit a detector, and give back what scores points the way it does."""
+    if _has_nothing_inside(detector):
+        return NothingInside()
     if not _is_support_vector_machine(detector):
         return detector.fit(points)
     if detector.nu >= _LEAST_NU and len(points) <= _MOST_POINTS:
@@ -64,6 +83,10 @@ def _is_support_vector_machine(detector: Any) -> bool:
     return type(detector) is OneClassSVM and detector.kernel in ("linear", "rbf")
 
 
+def _has_nothing_inside(detector: Any) -> bool:
+    return _is_support_vector_machine(detector) and bool(detector.nu == 1)
+
+
 def _differ_in(detectors: Sequence[Any], name: str, parameter: str) -> bool:
     """Whether detectors are all scikit-learn's of one name, and alike but for one parameter."""
     others = [
@@ -99,6 +122,8 @@ def _forests(detectors: Sequence[Any], points: Points) -> Iterator[Any | None]:
 
 
 def _tried(detector: Any, points: Points) -> Any | None:
+    if _has_nothing_inside(detector):
+        return NothingInside()
     try:
         return detector.fit(points)
     except NO_FIT:

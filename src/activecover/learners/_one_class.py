@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +18,7 @@ from activecover.learners._detectors import NO_FIT, fit, fit_each, score
 from activecover.learners._labels import Negatives, Rows, Scores
 from activecover.learners._state import SearchState
 from activecover.parallel import one_blas_thread
-from activecover.pool import blocks
+from activecover.pool import Pool, blocks
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -56,6 +58,9 @@ DETECTORS: Mapping[str, tuple[Callable[[], Any], Grid]] = {
 }
 #: How much is scored at a time: asking a forest costs as much for one row as for thousands.
 _SCORED_BYTES = 1 << 26
+#: The settings found on a pool, so that the offline and the active variant of a detector are tuned once, not twice.
+_TUNED: WeakKeyDictionary[Pool, dict[Hashable, dict[str, Any]]] = WeakKeyDictionary()
+_MOST_TUNED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,7 @@ class OneClass(Learner):
         """A score per open row, larger for more like the positives."""
         scores = np.full(len(state.pool), -np.inf)
         rows = state.open_rows()
-        with one_blas_thread(), warnings.catch_warnings():
+        with one_blas_thread(), self._unchecked(), warnings.catch_warnings():
             # Few positives in many dimensions: scikit-learn warns at every fit, the tuning judges it.
             warnings.simplefilter("ignore")
             detector = self._build(self._best_parameters(state, known), state.seed)
@@ -164,6 +169,19 @@ class OneClass(Learner):
             for block in blocks(len(rows), state.pool.dimensions * 8, _SCORED_BYTES):
                 scores[rows[block]] = score(fitted, state.vectors(rows[block]))
         return scores
+
+    def _unchecked(self) -> AbstractContextManager[None]:
+        """Without scikit-learn's checks of numbers and parameters, which cost more than the fits of small forests.
+
+        A pool has been checked, and so have the parameters of our own grids; a detector of the caller's has not.
+        """
+        from sklearn import config_context
+
+        ours = isinstance(self.detector, str) and self.grid is None
+        context: AbstractContextManager[None] = (
+            config_context(assume_finite=True, skip_parameter_validation=True) if ours else nullcontext()
+        )
+        return context
 
     def _build(self, parameters: Mapping[str, Any], seed: int) -> Any:
         from sklearn.base import clone
@@ -184,7 +202,21 @@ class OneClass(Learner):
         if not self._grid:
             return {}
         key = (known.sample_positives.tobytes(), known.sample_negatives.tobytes())
-        return state.kept_for(("tuned", self), key, lambda: self._tuned(state, known))
+        return state.kept_for(("tuned", self), key, lambda: self._tuned_once(state, known))
+
+    def _tuned_once(self, state: SearchState, known: _Knowledge) -> dict[str, Any]:
+        """What :meth:`_tuned` finds, taken from an earlier run on the same pool, sample and seed if there was one."""
+        if not isinstance(self.detector, str):
+            return self._tuned(state, known)
+        grid = tuple((name, tuple(values)) for name, values in self._grid.items())
+        rows = (known.sample_positives.tobytes(), known.sample_negatives.tobytes(), state.outside_vectors.tobytes())
+        key = (self.detector, grid, self.cv, state.seed, *rows)
+        found = _TUNED.setdefault(state.pool, {})
+        if key not in found:
+            if len(found) >= _MOST_TUNED:
+                found.clear()
+            found[key] = self._tuned(state, known)
+        return found[key]
 
     def _tuned(self, state: SearchState, known: _Knowledge) -> dict[str, Any]:
         from sklearn.model_selection import ParameterGrid

@@ -114,7 +114,7 @@ SOURCES = (
     ),
     DatasetSpec(
         "celeba",
-        "faces with 40 attributes, the train split at 28 x 28 in colour",
+        "faces with 40 attributes, the train split or a subset of it at 28 x 28 in colour",
         read_celeba,
         Experiment(network="lenet", scale=1 / 255, percent="1%", batches=30),
         terms="non-commercial research (Liu et al. 2015)",

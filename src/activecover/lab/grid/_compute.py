@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from activecover.lab.datasets import DATASETS, Dataset, load_dataset
+from activecover.lab.datasets import Dataset, load_dataset
 from activecover.lab.grid._cells import Cell, Result
 from activecover.lab.grid._grid import Grid
 from activecover.lab.grid._protocol import Trial, prepare_trial, run_trial, trial_key
 from activecover.lab.grid._provenance import made_with
+from activecover.lab.grid._reading import OURS, experiment_of
 from activecover.lab.networks import EmbeddingCache
 from activecover.metrics import recall_by_batch
 
@@ -28,6 +29,8 @@ class Plan:
     cells: tuple[Cell, ...]
     seed: int = 0
     data_dir: Path | None = None
+    #: Which grids the one-class methods are tuned on.
+    reading: str = OURS
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -70,14 +73,13 @@ class CellRunner:
         trial = self._trial_of(cell)
         started = time.perf_counter()
         try:
-            trace = run_trial(trial, cell.label, cell.method)
+            trace = run_trial(trial, cell.label, cell.method, self._plan.reading)
             curve, reason = tuple(recall_by_batch(trace).tolist()), trace.unavailable
         except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as wrong:
             # A cell that fails is also a result; the others continue.
             curve, reason = (), f"{type(wrong).__name__}: {wrong}".splitlines()[0]
-        return Result(
-            cell, None if reason else curve, reason, time.perf_counter() - started, made_with(self._plan.seed)
-        )
+        made = made_with(self._plan.seed, self._plan.reading)
+        return Result(cell, None if reason else curve, reason, time.perf_counter() - started, made)
 
     def tidy(self, cell: Cell, grid: Grid) -> None:
         """Drop an embedding once every cell that needs it is done."""
@@ -98,7 +100,7 @@ class CellRunner:
             return
         dataset = self._dataset_of(cell)
         if through[0 if dataset.shared else 1]:
-            experiment = DATASETS.build(dataset.name).experiment
+            experiment = experiment_of(dataset.name, self._plan.reading)
             key = trial_key(dataset, experiment, cell.label, cell.run, self._plan.seed)
             EmbeddingCache(self._cache).drop(key)
 
@@ -107,7 +109,10 @@ class CellRunner:
         key = (cell.dataset, cell.run, "" if dataset.shared else cell.label)
         if self._trial is None or self._trial[0] != key:
             self._trial = None  # free the old vectors before making new ones
-            trial = prepare_trial(dataset, cell.label, cell.run, seed=self._plan.seed, cache=self._cache)
+            experiment = experiment_of(dataset.name, self._plan.reading)
+            trial = prepare_trial(
+                dataset, cell.label, cell.run, seed=self._plan.seed, experiment=experiment, cache=self._cache
+            )
             self._trial = (key, trial)
         return self._trial[1]
 

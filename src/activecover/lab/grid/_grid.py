@@ -89,6 +89,12 @@ class Grid:
         if known != value:
             raise InputError(f"{self.folder}: its cells were made with {name} {known}, not {value}; use another folder")
 
+    def check_reading(self, reading: str) -> None:
+        """Refuse another reading of the paper than that of the cells; a grid from before there were several has ours."""
+        if first := next(self.results(), None):
+            self.check_setting("reading", reading_of(first))
+        self.check_setting("reading", reading)
+
     def done(self) -> set[Cell]:
         """The finished cells."""
         return {Cell(*row) for row in self._database.execute("SELECT dataset, label, method, run FROM cells")}
@@ -146,12 +152,13 @@ class Grid:
             raise InputError(f"{path}: no such file")
         before = len(self)
         # All or nothing: the file is read row by row inside one transaction.
-        seeds: set[str] = set()
+        seen: set[tuple[str, str]] = set()
         with self._transaction():
             for result in read_cells(path):
-                if (seed := _seed_of(result)) not in seeds:
-                    self.check_setting("seed", seed)
-                    seeds.add(seed)
+                if (made := (_seed_of(result), reading_of(result))) not in seen:
+                    self.check_setting("seed", made[0])
+                    self.check_reading(made[1])
+                    seen.add(made)
                 self._keep(result)
         return len(self) - before
 
@@ -213,6 +220,11 @@ def _keep_write_ahead_log(database: sqlite3.Connection) -> None:
 def _seed_of(result: Result) -> str:
     """The seed recorded in a result."""
     return parts_of(result.made_with).get("seed", "0")
+
+
+def reading_of(result: Result) -> str:
+    """The reading of the paper that a result was made with, as it says itself."""
+    return parts_of(result.made_with).get("reading", "ours")
 
 
 def _open_text(path: Path, *, packed: bool) -> TextIO:

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from activecover.lab.datasets import DATASETS, Dataset, Experiment
+from activecover.lab.datasets import Dataset, Experiment
 from activecover.lab.grid._provenance import code_hash
+from activecover.lab.grid._reading import OURS, READINGS, check_reading, experiment_of
 from activecover.lab.networks import NETWORKS, EmbeddingCache
-from activecover.learners import LEARNERS, make_learner, stratified_sample
+from activecover.learners import LEARNERS, Learner, OneClass, make_learner, stratified_sample
 from activecover.pool import Pool
 from activecover.simulate import batch_size, simulate_one
 from activecover.trace import Trace
@@ -61,7 +62,7 @@ def prepare_trial(
     cache: Path | None = None,
 ) -> Trial:
     """Draw the sample of a run, and compute the vectors from it or load them from a cache folder."""
-    experiment = experiment or DATASETS.build(dataset.name).experiment
+    experiment = experiment or experiment_of(dataset.name)
     sample = _sample(dataset, label, seed + run)
 
     def make() -> npt.NDArray[np.float32]:
@@ -75,18 +76,26 @@ def prepare_trial(
     return Trial(dataset, experiment, run, seed + run, sample, Pool(vectors))
 
 
-def run_trial(trial: Trial, label: str, method: str) -> Trace:
-    """Run one method with one label as the positive class."""
+def run_trial(trial: Trial, label: str, method: str, reading: str = OURS) -> Trace:
+    """Run one method with one label as the positive class; ``reading`` names the grids for tuning."""
     return simulate_one(
         trial.pool,
         trial.dataset.positive(label),
-        make_learner(method, explore=trial.sample.tolist()),
+        _learner(method, trial.sample.tolist(), reading),
         batch=batch_size(trial.experiment.percent, len(trial.dataset) - SAMPLE),
         batches=trial.experiment.batches,
         seed=trial.seed,
         run=trial.run,
         name=LEARNERS[method].code or LEARNERS[method].name,
     )
+
+
+def _learner(method: str, sample: list[int], reading: str) -> Learner:
+    check_reading(reading)
+    learner = make_learner(method, explore=sample)
+    if isinstance(learner, OneClass) and learner.detector in READINGS[reading].grids:
+        return learner.replace(grid=READINGS[reading].grids[learner.detector])
+    return learner
 
 
 def _sample(dataset: Dataset, label: str, seed: int) -> npt.NDArray[np.int64]:

@@ -17,7 +17,7 @@ import activecover
 _PACKAGE = Path(activecover.__file__).parent
 #: Sources that determine the value of a cell; changes elsewhere in the package do not affect it.
 _DECISIVE = (
-    "lab/grid/_protocol.py", "compiling.py", "lab/datasets", "lab/networks", "frontier", "learners", "metrics.py",
+    "lab/grid/_protocol.py", "lab/grid/_reading.py", "compiling.py", "lab/datasets", "lab/networks", "frontier", "learners", "metrics.py",
     "parallel.py", "pool", "simulate.py",
 )  # fmt: skip
 #: Parts that identify the origin of a cell but cannot cause a difference.
@@ -25,9 +25,10 @@ _ORIGIN = ("seed", "commit")
 _UNKNOWN = "unknown"
 
 
-def made_with(seed: int) -> str:
+def made_with(seed: int, reading: str = "ours") -> str:
     """Everything that a result depends on, as ``name=value`` parts without spaces."""
-    return " ".join(f"{name}={'_'.join(value.split())}" for name, value in _parts(seed).items())
+    parts = _parts(seed) if reading == "ours" else {"reading": reading, **_parts(seed)}
+    return " ".join(f"{name}={'_'.join(value.split())}" for name, value in parts.items())
 
 
 def parts_of(made: str) -> dict[str, str]:

@@ -66,6 +66,9 @@ class Comparison:
     #: Tasks in which EC is best or tied with the best: in our results, and in the paper on the same tasks.
     wins: int
     paper_wins: int
+    #: In how many of these no other method is tied with EC.
+    alone: int = 0
+    paper_alone: int = 0
 
 
 def compare(scores: Mapping[Task, Mapping[str, Score]]) -> list[Comparison]:
@@ -80,7 +83,7 @@ def compare(scores: Mapping[Task, Mapping[str, Score]]) -> list[Comparison]:
 def _compare_one(dataset: str, tasks: Sequence[Task], scores: Mapping[Task, Mapping[str, Score]]) -> Comparison:
     paper, bold = paper_auc(), paper_best()
     gaps: dict[str, list[float]] = defaultdict(list)
-    agreements, wins, paper_wins = [], 0, 0
+    agreements, wins, paper_wins, alone, paper_alone = [], 0, 0, 0, 0
     for task in tasks:
         pairs = [
             (score.mean, theirs)
@@ -97,11 +100,14 @@ def _compare_one(dataset: str, tasks: Sequence[Task], scores: Mapping[Task, Mapp
             from scipy.stats import spearmanr
 
             agreements.append(float(spearmanr(ours, theirs_all).statistic))
-        wins += "EC" in ties(scores[task])
-        paper_wins += (*task, "EC") in bold
+        best, their_best = ties(scores[task]), {method for method in METHODS if (*task, method) in bold}
+        wins += "EC" in best
+        paper_wins += "EC" in their_best
+        alone += best == {"EC"}
+        paper_alone += their_best == {"EC"}
     difference = {m: (float(np.mean(g)), float(np.mean(np.abs(g)))) for m, g in sorted(gaps.items(), key=_method)}
     agreement = float(np.mean(agreements)) if agreements else float("nan")
-    return Comparison(dataset, len(tasks), difference, agreement, wins, paper_wins)
+    return Comparison(dataset, len(tasks), difference, agreement, wins, paper_wins, alone, paper_alone)
 
 
 def _in_order(key: tuple[Task, str]) -> tuple[int, str, str, int, str]:

@@ -18,6 +18,7 @@ from activecover.lab.grid._compute import CellRunner, Plan, fits, one_thread
 from activecover.lab.grid._grid import Grid
 from activecover.lab.grid._protocol import METHODS
 from activecover.lab.grid._ray import compute_on_ray
+from activecover.lab.grid._reading import OURS, check_reading
 from activecover.learners import LEARNERS, make_learner
 from activecover.parallel import one_blas_thread
 
@@ -35,10 +36,12 @@ def make_plan(
     runs: int = 1,
     seed: int = 0,
     data_dir: Path | None = None,
+    reading: str = OURS,
 ) -> Plan:
     """All cells of some data sets, labels and methods, ordered by run so that every task gets its share."""
     if runs < 1:
         raise InputError(f"{runs} runs: give a number from 1")
+    check_reading(reading)
     codes = [_code(method) for method in dict.fromkeys(methods)]
     tasks: list[tuple[str, str]] = []
     for name in dict.fromkeys(datasets):
@@ -48,7 +51,7 @@ def make_plan(
                 raise InputError(f"{name} has no label {label!r} (labels are: {', '.join(known)})")
             tasks.append((name, label))
     cells = [Cell(name, label, code, run) for run in range(runs) for name, label in tasks for code in codes]
-    return Plan(tuple(cells), seed, data_dir)
+    return Plan(tuple(cells), seed, data_dir, reading)
 
 
 def run_plan(
@@ -89,6 +92,7 @@ def run_plan(
     deadline = None if budget is None else time.time() + budget
     with Grid(out, create=True) as grid:
         grid.check_setting("seed", str(plan.seed))
+        grid.check_reading(plan.reading)
         wanted = set(plan.cells)
         # The number of cells of other plans in the folder stays the same, unless other processes are running.
         others = len(grid) - len(wanted & grid.done())

@@ -15,7 +15,7 @@ from activecover.errors import InputError
 from activecover.lab.datasets import DATASETS, data_folder
 from activecover.lab.grid._cells import Cell, Result
 from activecover.lab.grid._compute import Plan
-from activecover.lab.grid._grid import Grid
+from activecover.lab.grid._grid import Grid, reading_of
 from activecover.lab.grid._provenance import causes, parts_of
 from activecover.lab.grid._run import Watcher, run_plan
 
@@ -68,7 +68,7 @@ def verify(
     if not here:
         raise InputError("none of the cells can be computed again: their data sets are missing")
     chosen = choose(here, sample, seed)
-    again = _compute([result.cell for result in chosen], _seed_of(chosen), data_dir, jobs, watch)
+    again = _compute([result.cell for result in chosen], *_made_of(chosen), data_dir, jobs, watch)
     return [compare_cells(result, again[result.cell]) for result in chosen]
 
 
@@ -97,10 +97,10 @@ def compare_cells(before: Result, now: Result) -> Check:
 
 
 def _compute(
-    cells: list[Cell], seed: int, data_dir: Path | None, jobs: int, watch: Watcher | None
+    cells: list[Cell], seed: int, reading: str, data_dir: Path | None, jobs: int, watch: Watcher | None
 ) -> dict[Cell, Result]:
     # By run, like a grid, since cells of a run share its vectors.
-    plan = Plan(tuple(sorted(cells, key=lambda cell: (cell.dataset, cell.run))), seed, data_dir)
+    plan = Plan(tuple(sorted(cells, key=lambda cell: (cell.dataset, cell.run))), seed, data_dir, reading)
     with tempfile.TemporaryDirectory(prefix="activecover-verify-") as folder:
         run_plan(plan, Path(folder), jobs=jobs, watch=watch)
         with Grid(folder) as grid:
@@ -112,8 +112,11 @@ def _is_here(dataset: str, data_dir: Path | None) -> bool:
     return known and (DATASETS.build(dataset).bundled or (data_folder(data_dir) / dataset).exists())
 
 
-def _seed_of(results: Sequence[Result]) -> int:
-    seeds = {int(parts_of(result.made_with).get("seed", "0")) for result in results}
-    if len(seeds) > 1:
-        raise InputError(f"the cells were made with {len(seeds)} different seeds: verify those of one grid at a time")
-    return seeds.pop()
+def _made_of(results: Sequence[Result]) -> tuple[int, str]:
+    """The seed and the reading of results, which are the same for all cells of a grid."""
+    made = {(int(parts_of(result.made_with).get("seed", "0")), reading_of(result)) for result in results}
+    if len(made) > 1:
+        raise InputError(
+            f"the cells were made with {len(made)} different seeds or readings: verify those of one grid at a time"
+        )
+    return made.pop()
