@@ -78,14 +78,14 @@ def test_a_failure_leaves_nothing(tmp_path: Path, wrong: BaseException) -> None:
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(file: Any, _: Any) -> None:
-        file.write(b"some")
+    def full(path: Path, _: Any) -> None:
+        path.write_bytes(b"some")
         raise OSError(28, "No space left on device")
 
     cache = EmbeddingCache(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(np, "save", full)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(InputError, match="No space left"):
             cache.get("key", lambda: MATRIX)
     assert kept(tmp_path) == []
     assert (cache.get("key", lambda: MATRIX) == MATRIX).all()
