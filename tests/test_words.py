@@ -42,6 +42,13 @@ PHRASES = {
     r"\banew\b": "again, afresh",
     r"come by\b|comes by\b|came by\b": "reach, get",
     r"say of (positives|what)\b": "say about",
+    r"the one or the other": "either",
+    r"to the bit\b": "bit-identical",
+    r"(by|from|of) strangers?\b": "untrusted",
+    r"what (is|goes) wrong in one line": "one-line errors",
+    r"in the plainest": "as plainly as possible",
+    r"goes? through (all|every|millions)": "processes, reads",
+    r"next to (no|nothing)\b": "almost no",
 }
 PATTERNS = {re.compile(rf"\b(?:{phrase})", re.IGNORECASE): better for phrase, better in PHRASES.items()}
 

@@ -86,7 +86,7 @@ def test_a_positive_is_added_once_and_only_a_known_one_removed():
     pool = Pool(np.eye(3))
     frontier = ExactFrontier(pool)
     frontier.add([0], pool.vectors[:1])
-    with pytest.raises(InputError, match="once only"):
+    with pytest.raises(InputError, match="only once"):
         frontier.add([0], pool.vectors[:1])
     with pytest.raises(InputError, match="not known"):
         frontier.remove([2])

@@ -136,7 +136,7 @@ def test_a_removed_positive_leaves_its_rows_to_others(pool):
     assert set(frontier.nearest(2999).sources.tolist()) == {20}
     with pytest.raises(InputError, match="not known"):
         frontier.remove([10])
-    with pytest.raises(InputError, match="once only"):
+    with pytest.raises(InputError, match="only once"):
         frontier.add([20], pool.take([20]))
 
 

@@ -117,8 +117,9 @@ def _same_vector(pool: Pool, mine: int, other: Pool, its: int) -> bool:
         return False
     first, second = pool.take([mine]), other.take([its])
     if pool.kind == "sparse":
-        first, second = sparse_vectors(first), sparse_vectors(second)
-        return bool(np.array_equal(first.toarray(), second.toarray()))
+        # Stored rows are canonical: columns ascending, none twice, no zeros.
+        a, b = sparse_vectors(first), sparse_vectors(second)
+        return bool(np.array_equal(a.indices, b.indices) and np.array_equal(a.data, b.data))
     if pool.kind == "bits":
         return bool(np.array_equal(bit_vectors(first), bit_vectors(second)))
     return bool(np.array_equal(dense_vectors(first) + pool.origin, dense_vectors(second) + other.origin))
