@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -22,12 +23,14 @@ from activecover.pool import Vectors
 Numbers = npt.NDArray[np.float64]
 Scorer = Callable[[Rows], Scores]
 
-#: Negatives, known or presumed, that models are fitted to at least.
+#: Negatives, known or presumed, that models are fitted to at least; and as many as positives.
 LEAST_NEGATIVES = 10
 #: While no positive is known, one question in so many is drawn at random rather than chosen by the question in words.
 CHANCE_EVERY = 4
 #: Rows among which a model's past ranks are counted; of a smaller pool, all of them.
 REFERENCE = 5_000
+#: By what share labels grow until other fits judge what follows.
+JUDGED_ANEW = 0.25
 
 
 class Mixture(Learner):
@@ -43,8 +46,8 @@ class Mixture(Learner):
     pool      models
     ========  ==============================================================================================
     sparse    linear SVM on words, linear SVM on topics, nearest positives
-    dense     extremely randomised trees, RBF SVM on standardised columns, RBF SVM and nearest positive in the
-              whitened space
+    dense     extremely randomised trees, RBF SVM on standardised columns (of embeddings: in the whitened space);
+              in the whitened space the nearest positive, and how much nearer it is than the nearest negative
     bits      extremely randomised trees, SVM with the Tanimoto kernel, nearest positives
     ========  ==============================================================================================
 
@@ -94,8 +97,8 @@ class Mixture(Learner):
         explore: int | Sequence[int] = 0,
         question: str | None = None,
         growth: float = 0.05,
-        rate: float = 0.5,
-        share: float = 0.05,
+        rate: float = 0.2,
+        share: float = 0.1,
         offset: float = 1.0,
         C: float = 0.11,
         C_rbf: float = 10.0,
@@ -211,59 +214,69 @@ class _Fit:
     labels: Labels
     moment: _Moment
     scorers: list[Scorer]
-    reference: list[Numbers]
+    reference: Rows
     open_rows: Rows
+
+    @cached_property
+    def sorted_scores(self) -> list[Numbers]:
+        """What each model gives to the rows of the reference, ascending."""
+        return [np.sort(scorer(self.reference)) for scorer in self.scorers]
 
     def ranks(self, rows: Rows) -> Numbers:
         """The rank that each model gave to some rows, estimated among the reference."""
-        scale = len(self.open_rows) / max(1, len(self.reference[0]))
+        scale = len(self.open_rows) / max(1, len(self.reference))
         return np.array(
             [
                 scale * (len(known) - np.searchsorted(known, scorer(rows), side="right"))
-                for scorer, known in zip(self.scorers, self.reference, strict=True)
+                for scorer, known in zip(self.scorers, self.sorted_scores, strict=True)
             ]
         )
 
 
 class _History:
-    """The mixture as a fold over the labels: every fit judges the labels that came before the next.
+    """The mixture as a fold over the labels: every judge is fitted to some labels and judges those that follow.
 
-    The last fit is kept, and goes on from where it is as long as the labels before it are the same.
+    Judges are renewed much more rarely than the models that choose rows, so that an old campaign opens quickly. The
+    last ones are kept, and go on from where they are as long as the labels before them are the same.
     """
 
     def __init__(self, settings: Mixture, state: SearchState) -> None:
         self._settings, self._state = settings, state
+        self._judge: _Fit | None = None
         self._fit: _Fit | None = None
         self._all: list[Numbers] = []
 
     def now(self, labels: Labels) -> _Moment:
         """The weights after all labels."""
-        fit = self._fit_for(labels)
-        return self._judged(fit, labels, len(labels))
+        first, judge = self._first(labels), self._judge
+        if judge is None or not _begins_with(labels, judge.labels):
+            judge = None
+        for count in _refits(len(labels), JUDGED_ANEW):
+            if count >= first and (judge is None or count > judge.count):
+                judge = self._refit(
+                    labels, count, self._start() if judge is None else self._judged(judge, labels, count)
+                )
+        assert judge is not None
+        self._judge = judge
+        return self._judged(judge, labels, len(labels))
 
     def scores(self, labels: Labels) -> Scores:
         """The score of every row."""
-        moment, fit = self.now(labels), self._fit
-        assert fit is not None
-        if not self._all:
+        moment = self.now(labels)
+        count = max(self._first(labels), _refits(len(labels), self._settings.growth)[-1])
+        fit = self._judge if self._judge is not None and self._judge.count == count else self._fit
+        if fit is None or fit.count != count or not _begins_with(labels, fit.labels):
+            fit = self._refit(labels, count, moment)
+        if fit is not self._fit or not self._all:
+            self._fit = fit
             self._all = [
                 _log_ranks(scorer, fit.open_rows, self._settings.offset, self._state) for scorer in fit.scorers
             ]
         return np.asarray(sum(weight * part for weight, part in zip(moment.weights, self._all, strict=True)))
 
-    def _fit_for(self, labels: Labels) -> _Fit:
-        fit = self._fit
-        if fit is None or not _begins_with(labels, fit.labels):
-            fit = None
+    def _start(self) -> _Moment:
         models = len(self._settings.models(self._state))
-        for count in _refits(len(labels), self._settings.growth):
-            if count >= self._first(labels) and (fit is None or count > fit.count):
-                moment = _Moment(np.full(models, 1.0 / models)) if fit is None else self._judged(fit, labels, count)
-                fit = self._refit(labels, count, moment)
-        assert fit is not None
-        if fit is not self._fit:
-            self._fit, self._all = fit, []
-        return fit
+        return _Moment(np.full(models, 1.0 / models))
 
     def _first(self, labels: Labels) -> int:
         """How many labels it takes until there is a positive to fit models to."""
@@ -287,13 +300,14 @@ class _History:
         examples = self._examples(before, open_rows)
         scorers = [model(examples) for model in self._settings.models(self._state).values()]
         reference = self._first_by_lot(open_rows, REFERENCE)
-        return _Fit(count, before, moment, scorers, [np.sort(scorer(reference)) for scorer in scorers], open_rows)
+        return _Fit(count, before, moment, scorers, reference, open_rows)
 
     def _examples(self, labels: Labels, open_rows: Rows) -> Examples:
         """Known rows, ascending, with some open ones presumed negative where few negatives are known."""
         there = labels.take(~self._state.pool.withdrawn[labels.rows])
         negatives = self._first_by_lot(there.rows[~there.positive], self._settings.max_fit)
-        presumed = self._first_by_lot(open_rows, LEAST_NEGATIVES - len(negatives))
+        missing = max(LEAST_NEGATIVES, int(there.positive.sum())) - len(negatives)
+        presumed = self._first_by_lot(open_rows, missing)
         rows = np.concatenate([there.rows[there.positive], negatives, presumed])
         truth = np.arange(len(rows)) < there.positive.sum()
         order = np.argsort(rows, kind="stable")
