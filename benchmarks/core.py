@@ -26,6 +26,7 @@ from sklearn.metrics import pairwise_distances_argmin_min
 from _rivals import Vectors, threads_for_all, versions
 from activecover import ExploreCommit, Pool, simulate_one
 from activecover.parallel import thread_count
+from activecover.pool import dense_vectors
 
 BATCHES = 20
 SAMPLE = 100

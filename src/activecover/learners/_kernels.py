@@ -15,7 +15,7 @@ Numbers = npt.NDArray[np.float64]
 #: How alike the rows of two sets of vectors are, as a matrix.
 Kernel = Callable[[Any, Any], Numbers]
 
-_MOST_PASSES = 300
+_MOST_PASSES = 100
 _TOLERANCE = 1e-3
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -13,21 +12,17 @@ from scipy import sparse
 from activecover.learners._base import Learner
 from activecover.learners._calibration import Calibration, fit_calibration
 from activecover.learners._explore import FreeRows
-from activecover.learners._labels import Labels, Negatives, Proposal, Rows, Scores, ranked
-from activecover.learners._models import Examples, Model, Sizes, models_for
+from activecover.learners._history import History
+from activecover.learners._labels import Negatives, Proposal, Rows, Scores, ranked
+from activecover.learners._models import Model, Sizes, models_for
 from activecover.learners._question import question_vector
 from activecover.learners._state import SearchState
 from activecover.pool import Vectors, sparse_vectors
 
 Numbers = npt.NDArray[np.float64]
-Scorer = Callable[[Rows], Scores]
 
-#: Negatives, known or presumed, that models are fitted to at least.
-LEAST_NEGATIVES = 10
 #: While no positive is known, one question in so many is drawn at random rather than chosen by the question in words.
 CHANCE_EVERY = 4
-#: Rows among which a model's past ranks are counted; of a smaller pool, all of them.
-REFERENCE = 5_000
 
 
 class Mixture(Learner):
@@ -43,8 +38,8 @@ class Mixture(Learner):
     pool      models
     ========  ==============================================================================================
     sparse    linear SVM on words, linear SVM on topics, nearest positives
-    dense     extremely randomised trees, RBF SVM on standardised columns, RBF SVM and nearest positive in the
-              whitened space
+    dense     extremely randomised trees, RBF SVM on standardised columns (of embeddings: in the whitened space);
+              in the whitened space the nearest positive, and how much nearer it is than the nearest negative
     bits      extremely randomised trees, SVM with the Tanimoto kernel, nearest positives
     ========  ==============================================================================================
 
@@ -94,8 +89,8 @@ class Mixture(Learner):
         explore: int | Sequence[int] = 0,
         question: str | None = None,
         growth: float = 0.05,
-        rate: float = 0.5,
-        share: float = 0.05,
+        rate: float = 0.2,
+        share: float = 0.1,
         offset: float = 1.0,
         C: float = 0.11,
         C_rbf: float = 10.0,
@@ -153,8 +148,8 @@ class Mixture(Learner):
         """A score per row; of closed ones it means nothing."""
         return state.kept(("mixture", repr(self)), lambda: self._history(state).scores(state.labels))
 
-    def _history(self, state: SearchState) -> _History:
-        return state.of_pool(("history", repr(self)), lambda: _History(self, state))
+    def _history(self, state: SearchState) -> History:
+        return state.of_pool(("history", repr(self)), lambda: History(self, state))
 
     def models(self, state: SearchState) -> Mapping[str, Model]:
         """The members of the mixture, by name."""
@@ -180,158 +175,3 @@ class Mixture(Learner):
             by_chance = (asked + len(rows)) % CHANCE_EVERY == CHANCE_EVERY - 1
             rows[next(row for row in (lots if by_chance else chosen) if row not in rows)] = None
         return ranked(list(rows))
-
-
-@dataclass
-class _Moment:
-    """The mixture after so many labels: weights, and what the scores of labelled rows were before they were asked."""
-
-    weights: Numbers
-    scores: list[float] = field(default_factory=list)
-    truth: list[bool] = field(default_factory=list)
-
-    def after(self, ranks: Numbers, positive: npt.NDArray[np.bool_], settings: Mixture) -> _Moment:
-        """The mixture once more labels are known, of rows that the models put at these ranks (a column each)."""
-        weights, logs = self.weights, -np.log(settings.offset + ranks)
-        scores, truth = list(self.scores), list(self.truth)
-        for column, found in zip(logs.T, positive.tolist(), strict=True):
-            scores.append(float(weights @ column))
-            truth.append(found)
-            if found:
-                weights = weights * np.exp(settings.rate * (column - column.max()))
-                weights = (1 - settings.share) * weights / weights.sum() + settings.share / len(weights)
-        return _Moment(weights, scores, truth)
-
-
-@dataclass
-class _Fit:
-    """Models fitted to the first so many labels, and the moment at which they were."""
-
-    count: int
-    labels: Labels
-    moment: _Moment
-    scorers: list[Scorer]
-    reference: list[Numbers]
-    open_rows: Rows
-
-    def ranks(self, rows: Rows) -> Numbers:
-        """The rank that each model gave to some rows, estimated among the reference."""
-        scale = len(self.open_rows) / max(1, len(self.reference[0]))
-        return np.array(
-            [
-                scale * (len(known) - np.searchsorted(known, scorer(rows), side="right"))
-                for scorer, known in zip(self.scorers, self.reference, strict=True)
-            ]
-        )
-
-
-class _History:
-    """The mixture as a fold over the labels: every fit judges the labels that came before the next.
-
-    The last fit is kept, and goes on from where it is as long as the labels before it are the same.
-    """
-
-    def __init__(self, settings: Mixture, state: SearchState) -> None:
-        self._settings, self._state = settings, state
-        self._fit: _Fit | None = None
-        self._all: list[Numbers] = []
-
-    def now(self, labels: Labels) -> _Moment:
-        """The weights after all labels."""
-        fit = self._fit_for(labels)
-        return self._judged(fit, labels, len(labels))
-
-    def scores(self, labels: Labels) -> Scores:
-        """The score of every row."""
-        moment, fit = self.now(labels), self._fit
-        assert fit is not None
-        if not self._all:
-            self._all = [
-                _log_ranks(scorer, fit.open_rows, self._settings.offset, self._state) for scorer in fit.scorers
-            ]
-        return np.asarray(sum(weight * part for weight, part in zip(moment.weights, self._all, strict=True)))
-
-    def _fit_for(self, labels: Labels) -> _Fit:
-        fit = self._fit
-        if fit is None or not _begins_with(labels, fit.labels):
-            fit = None
-        models = len(self._settings.models(self._state))
-        for count in _refits(len(labels), self._settings.growth):
-            if count >= self._first(labels) and (fit is None or count > fit.count):
-                moment = _Moment(np.full(models, 1.0 / models)) if fit is None else self._judged(fit, labels, count)
-                fit = self._refit(labels, count, moment)
-        assert fit is not None
-        if fit is not self._fit:
-            self._fit, self._all = fit, []
-        return fit
-
-    def _first(self, labels: Labels) -> int:
-        """How many labels it takes until there is a positive to fit models to."""
-        if self._settings.outside(self._state).shape[0]:
-            return 0
-        there = labels.positive & ~self._state.pool.withdrawn[labels.rows]
-        return int(there.argmax()) + 1 if there.any() else len(labels) + 1
-
-    def _judged(self, fit: _Fit, labels: Labels, count: int) -> _Moment:
-        between = labels.take(slice(fit.count, count))
-        between = between.take(~self._state.pool.withdrawn[between.rows])
-        if not len(between):
-            return fit.moment
-        return fit.moment.after(fit.ranks(between.rows), between.positive, self._settings)
-
-    def _refit(self, labels: Labels, count: int, moment: _Moment) -> _Fit:
-        before = labels.take(slice(0, count))
-        is_open = ~self._state.pool.withdrawn
-        is_open[before.rows] = False
-        open_rows = np.flatnonzero(is_open)
-        examples = self._examples(before, open_rows)
-        scorers = [model(examples) for model in self._settings.models(self._state).values()]
-        reference = self._first_by_lot(open_rows, REFERENCE)
-        return _Fit(count, before, moment, scorers, [np.sort(scorer(reference)) for scorer in scorers], open_rows)
-
-    def _examples(self, labels: Labels, open_rows: Rows) -> Examples:
-        """Known rows, ascending, with some open ones presumed negative where few negatives are known."""
-        there = labels.take(~self._state.pool.withdrawn[labels.rows])
-        negatives = self._first_by_lot(there.rows[~there.positive], self._settings.max_fit)
-        presumed = self._first_by_lot(open_rows, LEAST_NEGATIVES - len(negatives))
-        rows = np.concatenate([there.rows[there.positive], negatives, presumed])
-        truth = np.arange(len(rows)) < there.positive.sum()
-        order = np.argsort(rows, kind="stable")
-        return Examples(rows[order], truth[order], self._settings.outside(self._state))
-
-    def _first_by_lot(self, rows: Rows, count: int) -> Rows:
-        if len(rows) <= count:
-            return rows
-        lots = self._state.lots[rows]
-        return np.sort(rows[np.argsort(-lots, kind="stable")[: max(0, count)]])
-
-
-def _log_ranks(scorer: Scorer, open_rows: Rows, offset: float, state: SearchState) -> Numbers:
-    values = np.zeros(len(state.closed))
-    order = np.argsort(-scorer(open_rows), kind="stable")
-    values[open_rows[order]] = -np.log(offset + np.arange(len(order)))
-    return values
-
-
-def _begins_with(labels: Labels, first: Labels) -> bool:
-    count = len(first)
-    return (
-        len(labels) >= count
-        and np.array_equal(labels.rows[:count], first.rows)
-        and np.array_equal(labels.positive[:count], first.positive)
-    )
-
-
-def _refits(count: int, growth: float) -> list[int]:
-    """The numbers of labels, up to so many, at which models are fitted.
-
-    Examples
-    --------
-    >>> _refits(7, 0.5)
-    [0, 1, 2, 3, 5]
-    """
-    found, next_one = [], 0
-    while next_one <= count:
-        found.append(next_one)
-        next_one = max(next_one + 1, int(np.ceil(next_one * (1 + growth))))
-    return found

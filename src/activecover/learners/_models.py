@@ -23,6 +23,8 @@ _BLOCK_BYTES = 1 << 24
 _LITTLE_WORK = 1 << 20
 #: Topics that texts are compared by: few, so that rare words do not count twice.
 TOPICS = 30
+#: From so many columns on, vectors are taken for an embedding, of which only directions say anything.
+MANY_COLUMNS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,31 @@ class _NearestTo:
         if similar.shape[1] > self.count:
             similar = np.partition(similar, similar.shape[1] - self.count, axis=1)[:, -self.count :]
         return np.asarray(similar.mean(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """How much nearer the nearest positive is than the nearest negative; for rows of length one."""
+
+    view: View
+
+    def __call__(self, examples: Examples) -> Callable[[Rows], Scores]:
+        vectors, truth = self.view.examples(examples)
+        model = _Contrast(vectors[truth], vectors[~truth])
+        return lambda rows: self.view.score(model, rows, len(vectors))
+
+
+@dataclass(frozen=True, slots=True)
+class _Contrast:
+    positives: npt.NDArray[np.float64]
+    negatives: npt.NDArray[np.float64]
+
+    def scores(self, vectors: Any) -> Scores:
+        near, far = (
+            np.sqrt(np.maximum(2.0 - 2.0 * cosine(vectors, known).max(axis=1), 0.0))
+            for known in (self.positives, self.negatives)
+        )
+        return np.asarray(-near / np.maximum(near + far, 1e-12))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +249,11 @@ def _for_columns(state: SearchState, sizes: Sizes) -> Mapping[str, Model]:
         lambda outside: (np.asarray(outside, np.float64) - middle) / spread,
     )
     white = _whitened(pool)
+    few = pool.dimensions < MANY_COLUMNS
     return {
         "trees": Trees(plain, sizes.n_estimators, state.seed),
-        "machine": Machine(even, Gaussian(1.0 / pool.dimensions), sizes.C_rbf),
-        "whitened machine": Machine(white, Gaussian(1.0), sizes.C_rbf),
+        "machine": Machine(even if few else white, Gaussian(1.0 / pool.dimensions if few else 2.0), sizes.C_rbf),
+        "contrast": Contrast(white),
         "nearest": Nearest(white, cosine, 1),
     }
 
