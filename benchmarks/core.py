@@ -97,7 +97,9 @@ def compare(rows: int, dimensions: int, seed: int, *, quiet: bool = False) -> bo
     learner = ExploreCommit(explore=sample.tolist())
     order, ours = timed(lambda: simulate_one(pool, positive, learner, batch=batch, to_the_end=True).rows.tolist())
     simple, simple_time = timed(lambda: running_minimum(dense_vectors(pool.vectors), positive, sample, batch))
-    plain, plain_time = timed(lambda: plain_loop(dense_vectors(pool.vectors).astype(np.float64), positive, sample, batch))
+    plain, plain_time = timed(
+        lambda: plain_loop(dense_vectors(pool.vectors).astype(np.float64), positive, sample, batch)
+    )
     same = order == plain
     if not quiet:
         print(f"explore-commit, {rows:,} x {dimensions}, {BATCHES} batches, {int(positive.sum()):,} positives")
