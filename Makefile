@@ -105,7 +105,7 @@ sbom: $(STAMPS)/release
 
 hashes: $(STAMPS)/release
 	@mkdir -p build
-	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links \
+	$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--no-emit-options --extra web --extra postgres --extra parquet --extra images --extra chemistry \
 		$(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -o build/requirements.txt pyproject.toml
 	@echo "build/requirements.txt: pip install --require-hashes -r build/requirements.txt"

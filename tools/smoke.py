@@ -42,7 +42,7 @@ with activecover.Campaign(pool, log="labels.jsonl", explore=5, budget=10) as cam
 COMMANDS = (
     ("activecover", "--version"),
     ("activecover", "learners"),
-    ("activecover", "plan", "explore", "--prevalence", "0.02", "--rows", "1000"),
+    ("activecover", "plan", "explore", "--prevalence", "0.02", "--components", "5", "--rows", "1000"),
     ("activecover", "simulate", "--dataset", "letters", "--label", "A", "--learner", "EC", "--runs", "1"),
     ("activecover", "serve", "--help"),
 )
