@@ -23,8 +23,7 @@ import pytest
 from activecover import Pool
 from activecover.campaign import _mixer
 from activecover.errors import InputError
-from activecover.learners import LEARNERS, Learner
-from activecover.learners._base import ranked
+from activecover.learners import LEARNERS, Learner, ranked
 from activecover.registry import Entry
 from activecover.web._app import make_app
 from activecover.workspace import Workspace
@@ -45,18 +44,16 @@ class PoolOrder(Learner):
     def __init__(self, explore: Any = 0) -> None:
         self.explore = explore
 
-    def _reset(self) -> None:
-        pass
+    def score(self, state: Any, rows: Any) -> Any:
+        return -rows.astype(float)
 
-    def _fold(self, labels: Any) -> None:
-        pass
-
-    def _ready(self) -> bool:
+    def ready(self, state: Any) -> bool:
         return True
 
-    def _rank(self, k: int, free: Any) -> Any:
-        sample = SAMPLES.get(self.seed_, frozenset())
-        asked = CAMPAIGNS[self.seed_].journal.ledger.asks if self.seed_ in CAMPAIGNS else {}
+    def rank(self, state: Any, k: int, free: Any) -> Any:
+        seed = self.exploration_.seed
+        sample = SAMPLES.get(seed, frozenset())
+        asked = CAMPAIGNS[seed].journal.ledger.asks if seed in CAMPAIGNS else {}
         names = ((row, self.pool_.id(row)) for row in free.all().tolist())
         mine = [row for row, name in names if name not in sample or (name in asked and asked[name].state != "open")]
         return ranked(mine[:k])
