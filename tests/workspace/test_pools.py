@@ -134,13 +134,13 @@ def test_a_log_of_an_earlier_version_says_nothing_of_contents_and_still_opens():
 
 _INTAKE = """
 import sys, time
-from activecover.workspace import Workspace, _home
-real = _home.make_pool
+from activecover.workspace import Workspace, _workspace
+real = _workspace.make_pool
 def slow(*given, **named):
     made = real(*given, **named)
     print("taken in", flush=True)
     time.sleep(600)
-_home.make_pool = slow
+_workspace.make_pool = slow
 Workspace(sys.argv[1]).new("a", sys.argv[2], embed="columns:x,y", id_column="id")
 """
 
