@@ -74,8 +74,6 @@ LOGS: list[tuple[str, Callable[[list[bytes]], list[bytes]], str]] = [
     ("seed text", changed(CREATED, seed="x"), "seed 'x' is damaged"),
     ("seed missing", changed(CREATED, seed=...), "seed None is damaged"),
     ("seed beyond measure", changed(CREATED, seed=10**60), "seed 1000"),
-    ("learner unknown", changed(CREATED, learner="nearest@1"), "unknown learner"),
-    ("learner newer", changed(CREATED, learner="explore-commit@99"), "explore-commit@99"),
     ("learner a list", changed(CREATED, learner=[]), "learner [] is damaged"),
     ("learner of one's own", changed(CREATED, learner="Mine(explore=3)"), "Mine(explore=3)"),
     ("explore text", changed(CREATED, explore="x"), "explore 'x' is damaged"),

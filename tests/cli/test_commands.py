@@ -153,7 +153,7 @@ def test_find_in_a_real_terminal_by_single_keys(folder):
     for turn, key in enumerate(b"ynuq"):
         wait_for(b"undo", turn + 1)
         os.write(main_end, bytes([key]))
-    wait_for(b"goes on from here", 1)
+    wait_for(b"the same command resumes", 1)
     assert process.wait(30) == 0
     os.close(main_end)
     assert b"1 labelled: 1 yes, 0 no" in seen

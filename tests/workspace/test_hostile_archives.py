@@ -118,7 +118,7 @@ def test_a_pool_of_an_earlier_archive_is_not_handed_out_either(around: Path, tmp
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("learner", ""), ("learner", "auto@0"), ("explore", [5000]), ("explore", [0, 0])]
+    ("name", "value"), [("learner", ""), ("learner", "nobody@1"), ("explore", [5000]), ("explore", [0, 0])]
 )
 def test_settings_that_make_no_learner_are_found_before_anything_is_kept(tmp_path: Path, name: str, value: Any) -> None:
     forged = Forged.read(FORMAT_1)

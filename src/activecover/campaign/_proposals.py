@@ -225,9 +225,10 @@ class Proposals:
     def close(self) -> None:
         """Stop the learner, and what it does for others."""
         self._closing.set()
-        if self._server is not None:
+        server, self._server = self._server, None
+        if server is not None:
             self._journal.shared_log.wake()
-            self._server.join()
+            server.join()
         with self._journal.lock:
             if self._brain is not None:
                 self._brain.close()
@@ -242,15 +243,20 @@ class Proposals:
         try:
             learner = self._build().begin(self._journal.pool, seed=self._seed, outside=self._outside)
         except InputError as wrong:
-            if "is not here" in str(wrong) or "unknown learner" in str(wrong):
-                raise InputError(
-                    f"{wrong}; to go on with another one, use change_learner (activecover learner)"
-                ) from wrong
-            raise
+            remedy = (
+                "" if self._learner_is_here() else "; or go on with another one: activecover learner, change_learner"
+            )
+            raise InputError(f"{self._journal.log}: {wrong}{remedy}") from wrong
         return Brain(self._journal.pool, learner, self._journal.known, think_ahead=self._think_ahead)
 
+    def _learner_is_here(self) -> bool:
+        try:
+            return "(" in self._journal.ledger.learner or bool(LEARNERS[self._journal.ledger.learner])
+        except InputError:
+            return False
+
     def _serve_others(self) -> None:
-        if self._journal.log.shared and self._server is None:
+        if self._journal.log.shared and self._server is None and not self._closing.is_set():
             self._server = threading.Thread(target=self._serve, name="activecover-proposals", daemon=True)
             self._server.start()
 

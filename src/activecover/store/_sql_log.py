@@ -224,8 +224,9 @@ class SqlLog(SharedLog):
             return self._watch
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
+        watch = self._watch
+        if watch is not None:
+            watch.close()
         with self._thread:
             self._closed = True
             self._resign()

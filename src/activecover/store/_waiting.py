@@ -94,7 +94,7 @@ class Listener:
     def mark(self) -> object:
         """Begin to listen."""
         with self._lock:
-            if self._connection is None:
+            if self._connection is None and self._wake >= 0:
                 connection = self._engine.raw_connection()
                 driver: Any = connection.driver_connection
                 connection.detach()
@@ -134,15 +134,19 @@ class Listener:
 
     def wake(self) -> None:
         """End the wait."""
-        os.write(self._wake, b".")
+        with suppress(OSError):
+            # Once closed there is nothing to wake, and the number may belong to another file.
+            if self._wake >= 0:
+                os.write(self._wake, b".")
 
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
             self._drop()
-        for handle in (self._woken, self._wake):
-            with suppress(OSError):
-                os.close(handle)
+            for handle in (self._woken, self._wake):
+                if handle >= 0:
+                    os.close(handle)
+            self._woken = self._wake = -1
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

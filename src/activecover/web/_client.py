@@ -319,9 +319,14 @@ def _checked(answer: Any) -> Any:
 
 
 def _items(views: Sequence[Mapping[str, Any]]) -> list[Item]:
-    names = ("id", "content", "source", "distance", "nearest", "because")
+    names = ("id", "content", "source", "distance", "because")
     return [
-        Item(**{name: view[name] for name in names}, duplicates=tuple(view.get("duplicates", ()))) for view in views
+        Item(
+            **{name: view[name] for name in names},
+            nearest=view["nearest"] if view.get("outside") is None else view["outside"],
+            duplicates=tuple(view.get("duplicates", ())),
+        )
+        for view in views
     ]
 
 

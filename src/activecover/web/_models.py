@@ -213,6 +213,7 @@ class ItemView(BaseModel):
     source: str | None
     distance: float | None
     nearest: str | None
+    outside: Annotated[int | None, Field(description="Number of the nearest positive, if it is from outside.")] = None
     reason: str | None
     because: Annotated[str | None, Field(description="What the learner says of its choice.")] = None
     duplicates: Annotated[list[str], Field(description="Items that get the same label, as they are one with it.")] = []

@@ -73,6 +73,7 @@ class Showcase:
             "source": None if blind else item.source,
             "distance": None if blind else item.distance,
             "nearest": None if blind else named_positive(item.nearest),
+            "outside": None if blind or not isinstance(item.nearest, int) else item.nearest,
             "reason": None if blind else item.reason,
             "because": None if blind else item.because,
             "duplicates": list(item.duplicates),
