@@ -148,7 +148,7 @@ def test_a_pool_in_shards_says_what_it_cannot_do(tmp_path, local_ray):
         choose_frontier(pool, "exact")
     with pytest.raises(InputError, match="is in shards"):
         OneClass("linear-svm").begin(pool)
-    with pytest.raises(InputError, match="frontier 'ray' serves"):
+    with pytest.raises(InputError, match="frontier 'ray' needs a pool of kind"):
         choose_frontier(Pool(np.eye(3)), "ray")
     with pytest.raises(InputError, match="supports euclidean and cosine"):
         ShardedPool(tmp_path / "x.npy", metric="jaccard")
@@ -159,12 +159,6 @@ def test_a_pool_in_shards_says_what_it_cannot_do(tmp_path, local_ray):
     frontier.add([0], approximate.take([0]))
     with pytest.raises((InputError, MissingExtraError), match=r"approximate|faiss"):
         frontier.nearest(1)
-
-
-# -- files ----------------------------------------------------------------------------------------
-
-
-# -- real processes -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("learner", [ExploreCommit, Offline])

@@ -176,6 +176,7 @@ def plan_from_sample(
     Examples
     --------
     >>> import numpy as np
+    >>> from activecover.planning import estimate_from_sample
     >>> positive = np.arange(200) < 40
     >>> vectors = np.random.default_rng(0).random((200, 2)) + 10 * (np.arange(200) % 2)[:, None]
     >>> likely, careful = plan_from_sample(estimate_from_sample(vectors, positive), 0.95)
