@@ -172,13 +172,15 @@ def write(path: Path, cells: Mapping[Key, float]) -> None:
 
 
 def means(cells: Mapping[Key, float]) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """By data set, method and reading: its mean and the paper's over the same labels."""
+    """By data set, method and reading: its mean and the paper's over the labels, where all of them are there."""
     groups: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for (dataset, label, method, reading, _), value in cells.items():
         if np.isfinite(value):
             groups[dataset, method, reading][label].append(value)
     found = {}
     for (dataset, method, reading), by_label in groups.items():
+        if set(by_label) != set(LABELS[dataset]):
+            continue  # over other labels than those beside it
         pairs = [(np.mean(values), paper_auc()[dataset, label, method]) for label, values in by_label.items()]
         ours, theirs = zip(*[(mine, paper) for mine, paper in pairs if paper is not None], strict=True)
         found[dataset, method, reading] = (float(np.mean(ours)), float(np.mean(theirs)))
