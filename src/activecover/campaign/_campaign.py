@@ -31,9 +31,9 @@ from activecover.campaign._sources import Sources
 from activecover.campaign._suspects import Suspects, Suspicion
 from activecover.errors import InputError
 from activecover.learners import Learner, ThinkAhead, check_sample
-from activecover.pool import Duplicates, Pool
+from activecover.pool import Duplicates, Pool, VectorsLike
 from activecover.stopping import Assessment, MissedComponent, Record, Rule
-from activecover.store import EventLog, Line, events, open_log
+from activecover.store import JSON, EventLog, Line, events, open_log
 from activecover.trace import Trace
 
 
@@ -114,7 +114,7 @@ class Campaign:
         budget: int | None = None,
         target: int | None = None,
         known: Sequence[str] = (),
-        external_positives: Any = None,
+        external_positives: VectorsLike | None = None,
         lease: float | None = None,
         default_lease: float | None = None,
         think_ahead: bool = False,
@@ -217,7 +217,7 @@ class Campaign:
             # Another process runs the learner.
             self.leases.wait(int(k), by)
 
-    def answer(self, id: str, label: Any, by: str = "me", k: int = 1, *, shown: str | None = None) -> list[Item]:
+    def answer(self, id: str, label: object, by: str = "me", k: int = 1, *, shown: str | None = None) -> list[Item]:
         """Label an item and ask for the next, in one turn: what is written of both is committed once.
 
         Inside :meth:`together` or :meth:`once` it does not wait for the process that runs the learner, if that is
@@ -264,7 +264,7 @@ class Campaign:
 
     # -- answering ---------------------------------------------------------------------------------
 
-    def tell(self, ids: Ids, labels: Any, by: str = "me", *, change: bool = False, note: str | None = None) -> None:
+    def tell(self, ids: Ids, labels: object, by: str = "me", *, change: bool = False, note: str | None = None) -> None:
         """Label items; several at once are taken whole or not at all.
 
         An item need not have been asked for. Telling the same again changes nothing; to tell something
@@ -292,7 +292,7 @@ class Campaign:
         """
         return self._decisions.undo(count, by)
 
-    def adjudicate(self, id: str, label: Any, by: str = "me") -> None:
+    def adjudicate(self, id: str, label: object, by: str = "me") -> None:
         """Decide on an item on which people disagree, or change an earlier adjudication.
 
         From then on the people who disagreed can neither change nor undo their opinions on it.
@@ -329,7 +329,7 @@ class Campaign:
         """A time in which nobody else writes: what is read in it still holds when something is written."""
         return self.journal.turn()
 
-    def change_learner(self, learner: str, **parameters: Any) -> None:
+    def change_learner(self, learner: str, **parameters: JSON) -> None:
         """Let another learner propose from now on, or another version of the same one; all labels are kept.
 
         Examples
