@@ -120,7 +120,7 @@ def test_undo_is_as_if_never_told_and_shows_the_item_again():
     assert campaign.undo() == [item.id]
     assert item.id in [each.id for each in campaign.ask(5)]
     assert campaign.status().labelled == never.status().labelled
-    assert campaign.learner.propose(10, campaign._rows.held()).rows.tolist()[:5]
+    assert campaign.proposals.learner.propose(10, campaign._rows.held()).rows.tolist()[:5]
     campaign.tell(item.id, False)
     never.tell(item.id, False)
     campaign.release()
@@ -196,7 +196,7 @@ def test_a_row_erased_meanwhile_is_not_asked_for(frontier):
     pool, positive = scene(30)
     campaign = Campaign(pool, ExploreCommit(5, frontier), seed=2)
     drive(campaign, positive, 1, most=12)
-    upcoming = campaign.learner.propose(3).rows
+    upcoming = campaign.proposals.learner.propose(3).rows
     pool.withdraw(upcoming[:2])
     assert campaign.ask()[0].id == pool.id(upcoming[2])
     asked = drive(campaign, positive, 1)
@@ -469,7 +469,10 @@ class CampaignMachine(RuleBasedStateMachine):
         assert status.skipped + status.unsure == len(self.aside)
         replayed = Campaign(self.pool, log=self.log)
         held = self.campaign._rows.held()
-        assert replayed.learner.propose(5, held).rows.tolist() == self.campaign.learner.propose(5, held).rows.tolist()
+        assert (
+            replayed.proposals.learner.propose(5, held).rows.tolist()
+            == self.campaign.proposals.learner.propose(5, held).rows.tolist()
+        )
 
 
 CampaignMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

@@ -170,7 +170,7 @@ def may_see_blind(me: Person) -> bool:
 
 def is_double_blind(one: Open, me: Person) -> bool:
     """Whether someone must learn nothing of what others said of the items that they label."""
-    return me.name is not None and not me.may_look and one.campaign.overlap > 1
+    return me.name is not None and not me.may_look and one.campaign.journal.ledger.overlap > 1
 
 
 def counts_for(one: Open, me: Person) -> dict[str, int]:
@@ -184,7 +184,7 @@ def counts_for(one: Open, me: Person) -> dict[str, int]:
 def promise_seen_by(one: Open, me: Person) -> Iterator[None]:
     """A time in which what rests on the control rows may be looked at; refused to those who must not yet."""
     with one.campaign.together():
-        if one.campaign.blind and not may_see_blind(me):
+        if one.campaign.guarantee.blind and not may_see_blind(me):
             raise Problem(f"this is {WITHHELD}: ask an owner", 403, "refused")
         yield
 

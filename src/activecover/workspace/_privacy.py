@@ -71,7 +71,7 @@ def privacy_check(
         raise InputError(f"{name}: was not made with forget_negatives; there is nothing to prove")
     campaign = home.open(name)
     try:
-        stands = campaign.forgetting()
+        stands = campaign.eraser.status()
         negatives = sum(not label for label in campaign.labels().values())
         found = [
             *_left_in_rows(campaign.pool, stands.forgotten),
