@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from activecover import Campaign, InputError, Pool
+from activecover import InputError, Pool
+from activecover.campaign._journal import Journal
 from activecover.cli import main
 from activecover.intake import read_references
 from activecover.pool import PackedBits
@@ -73,7 +74,7 @@ def test_more_of_them_come_in_later(home, tmp_path):
 def test_adding_them_is_done_or_not_at_all(home, tmp_path, monkeypatch, when):
     """A crash before it is written down, one right after, and one at the very end."""
     begin(home, tmp_path, external_positives=table(tmp_path / "known.csv", ["moon rockets"], "k")).close()
-    tea, written = table(tmp_path / "tea.csv", ["history of tea"], "k"), Campaign.record
+    tea, written = table(tmp_path / "tea.csv", ["history of tea"], "k"), Journal.record_external
 
     class Crash(BaseException):
         pass
@@ -83,7 +84,7 @@ def test_adding_them_is_done_or_not_at_all(home, tmp_path, monkeypatch, when):
             written(*given)
         raise Crash
 
-    monkeypatch.setattr(*((SqlStore, "set_about") if when == "after" else (Campaign, "record")), crash)
+    monkeypatch.setattr(*((SqlStore, "set_about") if when == "after" else (Journal, "record_external")), crash)
     with pytest.raises(Crash):
         home.add_outside("one", tea)
     monkeypatch.undo()

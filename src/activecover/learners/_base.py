@@ -174,7 +174,7 @@ class Learner(ABC):
         names = inspect.signature(type(self).__init__).parameters
         return {name: getattr(self, name) for name in names if name != "self"}
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """A fresh learner with some parameters changed."""
         return type(self)(**{**self.get_params(), **changes})
 

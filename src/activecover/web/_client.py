@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, quote
 
 import numpy as np
@@ -25,6 +25,23 @@ _PAGE = 1000
 #: Answers that say no more than that it may work later.
 _LATER = (429, 502, 503, 504)
 _KINDS: dict[str, type[ActiveCoverError]] = {"store": StoreError, "error": StoreError, "extra": MissingExtraError}
+
+
+class _Answer(Protocol):
+    """What httpx gives back."""
+
+    status_code: int
+    content: bytes
+
+    @property
+    def url(self) -> _Address: ...
+
+    def json(self) -> Any: ...
+
+
+class _Address(Protocol):
+    @property
+    def host(self) -> str: ...
 
 
 class Client:
@@ -97,7 +114,7 @@ class Client:
         given = {key: value for key, value in params.items() if value is not None}
         return self.request("GET", path, params=given).json()
 
-    def request(self, method: str, path: str, **rest: Any) -> Any:
+    def request(self, method: str, path: str, **rest: object) -> _Answer:
         """Make a request, again if there is no answer; what the server refuses is raised in its words."""
         headers = {"Idempotency-Key": uuid.uuid4().hex} if method == "POST" else {}
         if "content" in rest:
@@ -106,7 +123,7 @@ class Client:
         for attempt in range(self.retries + 1):
             last = attempt == self.retries
             try:
-                answer = self._http.request(method, path, headers=headers, **rest)
+                answer: _Answer = self._http.request(method, path, headers=headers, **rest)
             except self._httpx.TransportError as wrong:
                 if last:
                     reason = str(wrong) or type(wrong).__name__
@@ -121,7 +138,7 @@ class Client:
             wait = min(2 * wait, 2.0)
         raise AssertionError
 
-    def _check_known(self, answer: Any) -> None:
+    def _check_known(self, answer: _Answer) -> None:
         """Raise an error if the server does not accept the token: trying again changes nothing."""
         if answer.status_code not in (401, 429) or _kind_of(answer) != "token":
             return
@@ -297,7 +314,7 @@ def _without_token(url: str) -> tuple[str, str | None]:
     return (address, found[0]) if found else (str(url), None)
 
 
-def _kind_of(answer: Any) -> str | None:
+def _kind_of(answer: _Answer) -> str | None:
     """The kind of problem that an answer reports, if the server is ours."""
     try:
         return str(json.loads(answer.content)["type"]).rpartition(":")[2]
@@ -305,7 +322,7 @@ def _kind_of(answer: Any) -> str | None:
         return None
 
 
-def _checked(answer: Any) -> Any:
+def _checked(answer: _Answer) -> _Answer:
     if answer.status_code < 400:
         return answer
     try:

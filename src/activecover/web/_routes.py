@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Query, Request, Response
+from fastapi import Depends, Header, Query, Request, Response, params
 
 from activecover.campaign import Campaign
 from activecover.web import _models as models
@@ -119,14 +119,15 @@ Offset = Annotated[int, Query(ge=0, le=2**53)]
 Limit = Annotated[int, Query(ge=1, le=PAGE)]
 
 
-def at_least(role: Role) -> Any:
+def at_least(role: Role) -> params.Depends:
     """Only for people whose role includes this one."""
 
     def check(me: Me) -> None:
         if not me.may(role):
             raise _not_for(me, role)
 
-    return Depends(check)
+    found: params.Depends = Depends(check)
+    return found
 
 
 def _looks(me: Me) -> None:
