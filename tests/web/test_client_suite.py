@@ -16,18 +16,6 @@ from activecover.web import Client, RemoteCampaign
 
 TESTS = Path(__file__).resolve().parents[1]
 NUMBERS = itertools.count()
-#: They are about the file of a log, or how a process takes one up.
-AT_HAND_ONLY = {
-    "test_a_positive_that_is_erased_no_longer_shows_the_way",
-    "test_bad_settings_are_refused_and_leave_no_file",
-    "test_a_file_is_taken_up_where_it_ended",
-    "test_another_pool_or_other_settings_are_refused",
-    "test_a_learner_of_ones_own_must_be_given_again",
-    "test_a_write_that_fails_changes_nothing",
-    "test_a_killed_process_loses_nothing_that_was_acknowledged",
-    "test_the_log_of_a_file_and_of_memory_are_the_same",
-    "test_a_person_without_a_name_is_refused_before_anything_is_written",
-}
 
 
 def module_of(path):
@@ -58,7 +46,7 @@ def place(tmp_path_factory):
 def cases():
     """Every test of the suite, with each of its parameters."""
     for name, test in vars(CAMPAIGN).items():
-        if not name.startswith("test_") or name in AT_HAND_ONLY:
+        if not name.startswith("test_"):
             continue
         marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
         choices = []
@@ -87,10 +75,6 @@ def test_the_suite_of_a_campaign(place, monkeypatch, test, given):
     test(**given)
 
 
-def test_what_is_left_out_is_there():
-    assert set(vars(CAMPAIGN)) >= AT_HAND_ONLY
-
-
 def test_all_that_a_campaign_can_do():
     """The same methods, but for those of the process that has the pool and the log."""
     inside = {"forget", "learner_name", "once", "peek_next", "together"}
@@ -113,7 +97,7 @@ class Served:
         """The server goes on with it."""
 
     def __getattr__(self, name):
-        inside = name.startswith("_") or name in ("learner", "close", "log", "pool", "__exit__")
+        inside = name.startswith("_") or name in ("proposals", "close", "log", "pool", "__exit__")
         return getattr(self._campaign if inside else self._remote, name)
 
 
