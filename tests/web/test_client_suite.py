@@ -82,6 +82,10 @@ def test_all_that_a_campaign_can_do():
     assert public - set(dir(RemoteCampaign)) == inside
 
 
+#: Parts of a campaign that a test looks into, and what only its own process has.
+INSIDE = ("proposals", "close", "log", "pool", "journal", "guarantee", "sight", "together")
+
+
 class Served:
     """A campaign that is used over HTTP, and looked into where it is."""
 
@@ -97,7 +101,7 @@ class Served:
         """The server goes on with it."""
 
     def __getattr__(self, name):
-        inside = name.startswith("_") or name in ("proposals", "close", "log", "pool", "__exit__")
+        inside = name.startswith("_") or name in INSIDE
         return getattr(self._campaign if inside else self._remote, name)
 
 
