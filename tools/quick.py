@@ -19,6 +19,7 @@ QUICK = (
     "tests/store",
     "tests/strict",
     "tests/test_campaign.py",
+    "tests/test_campaign_logs.py",
     "tests/test_deprecation.py",
     "tests/test_errors.py",
     "tests/test_metrics.py",

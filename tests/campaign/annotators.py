@@ -180,7 +180,10 @@ def _check_replay(url, name, events, rows):
     ):
         held = replay._rows.held()
         with contextlib.suppress(StoreError):  # someone else runs the learner
-            assert campaign.learner.propose(5, held).rows.tolist() == replay.learner.propose(5, held).rows.tolist()
+            assert (
+                campaign.proposals.learner.propose(5, held).rows.tolist()
+                == replay.proposals.learner.propose(5, held).rows.tolist()
+            )
         assert campaign.labels() == replay.labels()
 
 

@@ -55,7 +55,7 @@ def test_a_brain_that_lives_on_agrees_with_a_replay(url, hire):
     create(url, "one", ROWS)
     crew = hire(url, "one")
     with SqlStore(url) as store, Campaign(scene(ROWS)[0], log=store.open("one")) as witness:
-        assert witness.learner is not None
+        assert witness.proposals.learner is not None
         for more in (5, 20):
             crew.start(NAMES)
             crew.wait_for(NAMES, more)

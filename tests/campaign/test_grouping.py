@@ -40,10 +40,10 @@ def test_a_group_is_asked_for_once_and_labelled_together():
 
 def test_near_duplicates_are_within_the_threshold():
     campaign = begin(Duplicates(near=0.25))
-    assert campaign.snapshot().grouped == 3
+    assert campaign.sight.snapshot().grouped == 3
     campaign.tell("f", False)
     assert campaign.labels() == {"b": False, "f": False}
-    assert begin(Duplicates(near=0.2)).snapshot().grouped == 2
+    assert begin(Duplicates(near=0.2)).sight.snapshot().grouped == 2
 
 
 def test_contents_make_duplicates_too():
@@ -134,12 +134,15 @@ def test_the_learner_is_told_of_all_members():
     for _ in range(12):
         (item,) = grouped.ask()
         grouped.tell(item.id, truth[int(item.id)])
-    assert grouped.snapshot().grouped == 20
+    assert grouped.sight.snapshot().grouped == 20
     labels = grouped.labels()
     assert len(labels) > 12
     plain.tell(list(labels), list(labels.values()))
     held = np.arange(40, 60)
-    assert grouped.learner.propose(9, held).rows.tolist() == plain.learner.propose(9, held).rows.tolist()
+    assert (
+        grouped.proposals.learner.propose(9, held).rows.tolist()
+        == plain.proposals.learner.propose(9, held).rows.tolist()
+    )
 
 
 def test_rows_chosen_for_exploration_stand_for_their_groups():

@@ -87,7 +87,10 @@ def test_a_control_label_steers_nothing_until_the_learner_proposes_its_row(seed:
     ]
     # The next proposals too, although the second has been told other labels.
     held = first._rows.held_from_learner()
-    assert first.learner.propose(10, held).rows.tolist() == second.learner.propose(10, held).rows.tolist()
+    assert (
+        first.proposals.learner.propose(10, held).rows.tolist()
+        == second.proposals.learner.propose(10, held).rows.tolist()
+    )
 
 
 def test_once_reached_a_control_label_counts() -> None:
@@ -96,7 +99,7 @@ def test_once_reached_a_control_label_counts() -> None:
     work(campaign, truth, 110)
     reached = [ask for ask in campaign.journal.ledger.asks.values() if ask.reached is not None]
     assert reached
-    learner = campaign.learner
+    learner = campaign.proposals.learner
     for ask in campaign.journal.ledger.asks.values():
         assert bool(learner.closed_[pool.rows([ask.id])[0]]) == (not ask.hidden)
 
@@ -104,7 +107,7 @@ def test_once_reached_a_control_label_counts() -> None:
 def test_annotators_cannot_tell_control_rows_from_others() -> None:
     pool, truth = make_pool()
     campaign = Campaign(pool, explore=10, certify=CONTROL_RULE, think_ahead=True)
-    assert campaign.blind
+    assert campaign.guarantee.blind
     shown = set()
     for _ in range(40):
         (item,) = campaign.ask()
@@ -194,7 +197,7 @@ def test_a_campaign_ends_when_its_promise_is_kept(rule, k: int) -> None:  # type
     assert stands.certificate == f"recall 0.7 with confidence 0.8 by {rule.name}: certified"
     assert labels < 300
     assert campaign.assess().stop
-    assert not campaign.blind
+    assert not campaign.guarantee.blind
     record = record_of(campaign.journal.ledger, pool, campaign.guarantee.mixer)
     assert rule.recall_lower(record)[-1] >= 0.7
     if rule.design == "audit":
@@ -224,7 +227,7 @@ def test_insurance_is_a_share_of_all_asks_drawn_uniformly() -> None:
     assert record.current.all()
     assert "uniform draws" in (campaign.status().insurance or "")
     assert campaign.status().certificate is None
-    assert not campaign.blind
+    assert not campaign.guarantee.blind
 
 
 @pytest.mark.parametrize("certify", [CONTROL_RULE, WeightedBetting(0.9, 0.95), None])
@@ -273,7 +276,7 @@ def test_hidden_negatives_are_not_forgotten() -> None:
     work(campaign, truth, 40)
     hidden = {ask.id for ask in campaign.journal.ledger.asks.values() if ask.hidden}
     assert hidden
-    assert not hidden & set(campaign.forgetting(0).final)
+    assert not hidden & set(campaign.eraser.status(0).final)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +298,7 @@ def test_another_promise_than_the_log_has_is_refused() -> None:
     pool, _ = make_pool()
     log = MemoryLog()
     Campaign(pool, log=log, certify="0.9@0.95")
-    assert Campaign(pool, log=log).blind
+    assert Campaign(pool, log=log).guarantee.blind
     with pytest.raises(InputError, match="was made with certify"):
         Campaign(pool, log=log, certify="0.8@0.95")
 

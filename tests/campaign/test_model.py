@@ -177,7 +177,11 @@ class SharedCampaign(RuleBasedStateMachine):
         for name in more:
             self.things[name].also[by] = self.now + 60
         missing -= len(more)
-        new = [self.pool.id(row) for row in self.replay().learner.propose(missing, self.held()).rows] if missing else []
+        new = (
+            [self.pool.id(row) for row in self.replay().proposals.learner.propose(missing, self.held()).rows]
+            if missing
+            else []
+        )
         if len(new) < missing:
             new += [*self.those("skipped"), *self.those("unsure")][: missing - len(new)]
         for name in new:
@@ -361,7 +365,7 @@ class SharedCampaign(RuleBasedStateMachine):
         assert replayed.labels() == labels
         for campaign in (replayed, self.campaign):
             assert campaign._rows.held().tolist() == self.held().tolist()
-        here, there = self.campaign.learner, replayed.learner
+        here, there = self.campaign.proposals.learner, replayed.proposals.learner
         assert here.propose(4, self.held()).rows.tolist() == there.propose(4, self.held()).rows.tolist()
 
 

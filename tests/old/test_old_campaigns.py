@@ -210,7 +210,7 @@ def check_what_it_says(case: Case, campaign: Campaign) -> None:
     assert signed_labels(campaign) == said["labels"]
     assert {item.id: opinions for item, opinions in campaign.conflicts()} == said.get("conflicts", {})
     forgotten = said.get("forgotten", "").split()
-    assert campaign.forgetting().forgotten == forgotten
+    assert campaign.eraser.status().forgotten == forgotten
     assert campaign.pool.withdrawn[campaign.pool.rows(forgotten)].all()
     events = events_of(campaign)
     assert (len(events), digest(events)) == (said["events"], said["history"])
@@ -225,7 +225,7 @@ def check_what_it_proves(case: Case, campaign: Campaign) -> None:
     if "bound" in said:
         bound = campaign.assess()
         assert [bound.recall_lower, bound.remaining_upper] == pytest.approx(said["bound"], rel=1e-6)
-        assert campaign.blind == said["blind"]
+        assert campaign.guarantee.blind == said["blind"]
         assert [certificate.certified, certificate.content["head"]] == said["certificate"]
 
 

@@ -427,22 +427,22 @@ def test_a_campaign_and_its_log(kind: str, tmp_path: Path) -> None:
             names = [item.id for item in items]
             campaign.tell(names, truth[pool.rows(names)])
 
-    with Campaign(pool, "explore-commit", log=tmp_path / "log.jsonl", explore=8, outside=seed) as campaign:
+    with Campaign(pool, "explore-commit", log=tmp_path / "log.jsonl", explore=8, external_positives=seed) as campaign:
         answer(campaign, 20)
         campaign.undo(2)
         expected = [item.id for item in campaign.ask(10)]
         assert "known positive" in campaign.ask(10)[-1].reason or "nearest to m" in campaign.ask(10)[-1].reason
-    with Campaign(pool, log=tmp_path / "log.jsonl", outside=seed) as again:
+    with Campaign(pool, log=tmp_path / "log.jsonl", external_positives=seed) as again:
         assert [item.id for item in again.ask(10)] == expected
         answer(again, 3)
         new = pool.extend(given_rows[:3], ids=["x", "y", "z"])
         assert new.tolist() == [400, 401, 402]
         again.ask(4)
     with pytest.raises(InputError, match="other known positives"):
-        Campaign(pool, log=tmp_path / "log.jsonl", outside=given_rows[:2])
+        Campaign(pool, log=tmp_path / "log.jsonl", external_positives=given_rows[:2])
     other, _, _ = task(kind, 401)
     with pytest.raises(InputError):
-        Campaign(other, log=tmp_path / "log.jsonl", outside=seed)
+        Campaign(other, log=tmp_path / "log.jsonl", external_positives=seed)
 
 
 @RUNS

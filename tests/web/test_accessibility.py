@@ -27,7 +27,7 @@ def address(tmp_path_factory):
                 campaign.tell(item.id, TRUTH[item.id] != (who == "bob" and item.id.endswith("3")), by=who)
         for item in campaign.ask(12, by="bob"):
             campaign.tell(item.id, TRUTH[item.id] != item.id.endswith("7"), by="bob", note="a note")
-        for act in (campaign.skip, campaign.unsure):
+        for act in (campaign.skip, campaign.mark_unsure):
             act(campaign.ask(by="cy")[0].id, by="cy")
         assert campaign.conflicts()
         client.campaign("mail").status()

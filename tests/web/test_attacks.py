@@ -191,7 +191,7 @@ def test_bombs_are_refused_before_they_are_unpacked(team, kind):
     refused(team.http["owner"].get(f"/api/uploads/{kept}/preview"), 413, "unpacks to 314,572,")
     refused(team.http["owner"].post("/api/campaigns", json={"name": "b", "upload": kept}), 413, "unpacks to 314,572,")
     if kind == "zip":
-        refused(team.http["owner"].post("/api/restore", json={"upload": kept}), 413, "unpacks to 314,572,")
+        refused(team.http["owner"].post("/api/restore", json={"upload": kept}), 422, "not an archive of a campaign")
 
 
 def test_an_image_of_a_billion_pixels_is_refused(team):

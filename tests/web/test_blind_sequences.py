@@ -112,7 +112,7 @@ def check_control_rows(folder: Path, seed: int) -> None:
             again = request[0] == "GET" and walk.random.random() < 0.5
             done.append((who, *request))
             answers = [twin.send(who, *request, again=again) for twin in twins]
-            assert all(twin.campaign.blind for twin in twins), "what is certified is no secret any more"
+            assert all(twin.campaign.guarantee.blind for twin in twins), "what is certified is no secret any more"
             same(*answers, done)
             walk.note(answers[0])
         for look in LOOKS:

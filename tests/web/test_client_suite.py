@@ -16,18 +16,6 @@ from activecover.web import Client, RemoteCampaign
 
 TESTS = Path(__file__).resolve().parents[1]
 NUMBERS = itertools.count()
-#: They are about the file of a log, or how a process takes one up.
-AT_HAND_ONLY = {
-    "test_a_positive_that_is_erased_no_longer_shows_the_way",
-    "test_bad_settings_are_refused_and_leave_no_file",
-    "test_a_file_is_taken_up_where_it_ended",
-    "test_another_pool_or_other_settings_are_refused",
-    "test_a_learner_of_ones_own_must_be_given_again",
-    "test_a_write_that_fails_changes_nothing",
-    "test_a_killed_process_loses_nothing_that_was_acknowledged",
-    "test_the_log_of_a_file_and_of_memory_are_the_same",
-    "test_a_person_without_a_name_is_refused_before_anything_is_written",
-}
 
 
 def module_of(path):
@@ -58,7 +46,7 @@ def place(tmp_path_factory):
 def cases():
     """Every test of the suite, with each of its parameters."""
     for name, test in vars(CAMPAIGN).items():
-        if not name.startswith("test_") or name in AT_HAND_ONLY:
+        if not name.startswith("test_"):
             continue
         marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
         choices = []
@@ -87,22 +75,15 @@ def test_the_suite_of_a_campaign(place, monkeypatch, test, given):
     test(**given)
 
 
-def test_what_is_left_out_is_there():
-    assert set(vars(CAMPAIGN)) >= AT_HAND_ONLY
-
-
 def test_all_that_a_campaign_can_do():
     """The same methods, but for those of the process that has the pool and the log."""
-    inside = {
-        "ask_record", "blind", "forget", "forgetting", "forgets_negatives", "learner", "learner_name",
-        "missed_component", "once", "overlap", "peek_next", "seed", "snapshot", "together",
-    }  # fmt: skip
+    inside = {"forget", "learner_name", "once", "peek_next", "together"}
     public = {name for name in dir(Campaign) if not name.startswith("_")}
     assert public - set(dir(RemoteCampaign)) == inside
 
 
 #: Parts of a campaign that a test looks into, and what only its own process has.
-INSIDE = ("learner", "close", "log", "pool", "journal", "guarantee", "together", "snapshot")
+INSIDE = ("proposals", "close", "log", "pool", "journal", "guarantee", "sight", "snapshot", "together")
 
 
 class Served:

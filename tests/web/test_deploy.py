@@ -60,7 +60,7 @@ def test_the_container_file(capsys):
     steps = [line.split(maxsplit=1) for line in lines]
     assert {name for name, _ in steps} <= INSTRUCTIONS
     assert steps[0][0] == "FROM"
-    assert ("USER", "activecover") in map(tuple, steps)
+    assert ("USER", "10001") in map(tuple, steps)
     command = json.loads(next(rest for name, rest in steps if name == "CMD"))
     check_command(command, capsys)
     health = next(rest for name, rest in steps if name == "HEALTHCHECK")

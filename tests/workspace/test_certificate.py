@@ -206,7 +206,7 @@ def test_the_chain_and_the_certificate_hold_after_forgetting(tmp_path: Path) -> 
     with Workspace(tmp_path) as home:
         make(home, certify=RULE, forget_negatives=True)
         with home.open("one") as campaign:
-            forgotten = set(campaign.forgetting().forgotten)
+            forgotten = set(campaign.eraser.status().forgotten)
             assert len(forgotten) > 20
             # What the learner has not come by is still there.
             assert not forgotten & {ask.id for ask in campaign.journal.ledger.asks.values() if ask.hidden}

@@ -84,12 +84,12 @@ def test_it_is_said_what_waits_for_a_second_label_and_for_the_learner():
     campaign = Campaign(pool_of(), "explore-commit", explore=0, forget_negatives=True, overlap=2, known=["r0"])
     item = campaign.ask(by="ann")[0].id
     campaign.tell(item, False, by="ann")
-    assert campaign.forgetting().kept == {"waiting for another label": [item]}
+    assert campaign.eraser.status().kept == {"waiting for another label": [item]}
     campaign = Campaign(pool_of(), "explore-commit", explore=0, forget_negatives=True, certify="0.8@0.9", known=["r0"])
     seen = {}
     while campaign.status().unlabelled > 5 and (items := campaign.ask()):
         campaign.tell(items[0].id, int(items[0].id[1:]) < POSITIVE)
-        seen |= campaign.forgetting(0).kept
+        seen |= campaign.eraser.status(0).kept
     assert list(seen) == ["a control item that the learner has not reached"]
 
 

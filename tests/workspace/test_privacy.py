@@ -90,9 +90,9 @@ def test_what_is_final_is_forgotten_while_people_label(make_home):
     home = make_home("home")
     with home.new("one", pool_of(), explore=0, known=["r0"], forget_negatives=True) as campaign:
         label(campaign, POSITIVE - 1)
-        assert campaign.forgetting().forgotten == []
+        assert campaign.eraser.status().forgotten == []
         label(campaign, 2 * UNDO_WINDOW)
-        gone = campaign.forgetting().forgotten
+        gone = campaign.eraser.status().forgotten
         assert len(gone) == UNDO_WINDOW
         assert campaign.pool.withdrawn[campaign.pool.rows(gone)].all()
         assert PoolFolder(home.folder / "own" / "one").load().withdrawn.sum() == len(gone)
@@ -104,7 +104,7 @@ def test_what_is_final_is_forgotten_while_people_label(make_home):
         label(campaign, 18)
     with home.open("one") as campaign:
         negatives = [name for name, yes in campaign.labels().items() if not yes]
-        assert len(negatives) - len(campaign.forgetting().forgotten) == UNDO_WINDOW
+        assert len(negatives) - len(campaign.eraser.status().forgotten) == UNDO_WINDOW
         label(campaign, len(campaign.pool) - 1 - campaign.status().labelled)
         assert campaign.status().positives == POSITIVE - 1
 

@@ -15,7 +15,7 @@ from activecover.campaign._availability import Availability
 from activecover.campaign._certificate import Certificate
 from activecover.campaign._checks import check_person
 from activecover.campaign._decisions import Decisions, Ids
-from activecover.campaign._eraser import UNDO_WINDOW, Eraser, ForgettingStatus
+from activecover.campaign._eraser import UNDO_WINDOW, Eraser
 from activecover.campaign._guarantee import Guarantee
 from activecover.campaign._items import Item, Status
 from activecover.campaign._journal import Journal, Written
@@ -26,14 +26,13 @@ from activecover.campaign._proposals import Proposals
 from activecover.campaign._reports import Reports
 from activecover.campaign._settings import Settings
 from activecover.campaign._sight import Sight
-from activecover.campaign._snapshot import Snapshot
 from activecover.campaign._sources import Sources
 from activecover.campaign._suspects import Suspects, Suspicion
 from activecover.errors import InputError
-from activecover.learners import Learner, ThinkAhead, check_sample
-from activecover.pool import Duplicates, Pool
-from activecover.stopping import Assessment, MissedComponent, Record, Rule
-from activecover.store import EventLog, Line, events, open_log
+from activecover.learners import Learner, check_sample
+from activecover.pool import Duplicates, Pool, VectorsLike
+from activecover.stopping import Assessment, Rule
+from activecover.store import JSON, EventLog, Line, events, open_log
 from activecover.trace import Trace
 
 
@@ -114,7 +113,7 @@ class Campaign:
         budget: int | None = None,
         target: int | None = None,
         known: Sequence[str] = (),
-        external_positives: Any = None,
+        external_positives: VectorsLike | None = None,
         lease: float | None = None,
         default_lease: float | None = None,
         think_ahead: bool = False,
@@ -217,7 +216,7 @@ class Campaign:
             # Another process runs the learner.
             self.leases.wait(int(k), by)
 
-    def answer(self, id: str, label: Any, by: str = "me", k: int = 1, *, shown: str | None = None) -> list[Item]:
+    def answer(self, id: str, label: object, by: str = "me", k: int = 1, *, shown: str | None = None) -> list[Item]:
         """Label an item and ask for the next, in one turn: what is written of both is committed once.
 
         Inside :meth:`together` or :meth:`once` it does not wait for the process that runs the learner, if that is
@@ -264,7 +263,7 @@ class Campaign:
 
     # -- answering ---------------------------------------------------------------------------------
 
-    def tell(self, ids: Ids, labels: Any, by: str = "me", *, change: bool = False, note: str | None = None) -> None:
+    def tell(self, ids: Ids, labels: object, by: str = "me", *, change: bool = False, note: str | None = None) -> None:
         """Label items; several at once are taken whole or not at all.
 
         An item need not have been asked for. Telling the same again changes nothing; to tell something
@@ -292,7 +291,7 @@ class Campaign:
         """
         return self._decisions.undo(count, by)
 
-    def adjudicate(self, id: str, label: Any, by: str = "me") -> None:
+    def adjudicate(self, id: str, label: object, by: str = "me") -> None:
         """Decide on an item on which people disagree, or change an earlier adjudication.
 
         From then on the people who disagreed can neither change nor undo their opinions on it.
@@ -329,7 +328,7 @@ class Campaign:
         """A time in which nobody else writes: what is read in it still holds when something is written."""
         return self.journal.turn()
 
-    def change_learner(self, learner: str, **parameters: Any) -> None:
+    def change_learner(self, learner: str, **parameters: JSON) -> None:
         """Let another learner propose from now on, or another version of the same one; all labels are kept.
 
         Examples
@@ -344,42 +343,13 @@ class Campaign:
     # -- reading -----------------------------------------------------------------------------------
 
     @property
-    def learner(self) -> Learner | ThinkAhead:
-        """The learner, up to date with the log; it is built if need be."""
-        return self.proposals.learner
-
-    @property
     def learner_name(self) -> str:
         """The learner by name and version."""
         return self.journal.ledger.learner
 
-    @property
-    def seed(self) -> int:
-        """Of all randomness."""
-        return self.settings.seed or 0
-
-    @property
-    def overlap(self) -> int:
-        """How many people have to give the same label before it counts."""
-        return self.journal.ledger.overlap
-
-    @property
-    def forgets_negatives(self) -> bool:
-        """Whether negatives are forgotten once they are final."""
-        return self.journal.ledger.forgets
-
-    @property
-    def blind(self) -> bool:
-        """Whether people must not see where items come from, as control rows are among them."""
-        return self.guarantee.blind
-
     def status(self) -> Status:
         """Counts, limits, and what stopped the campaign."""
         return self._reports.status()
-
-    def snapshot(self, *, bound: bool = True) -> Snapshot:
-        """What a page shows: status, curves, people, and the ``bound`` on recall for those who may see it."""
-        return self.sight.snapshot(bound=bound)
 
     def labels(self) -> dict[str, bool]:
         """The labels so far, by id, in the order asked."""
@@ -395,7 +365,7 @@ class Campaign:
 
     def trace(self) -> Trace:
         """What was asked and found so far."""
-        return self._reports.trace(self.learner_name, self.seed)
+        return self._reports.trace(self.learner_name, self.settings.seed or 0)
 
     def conflicts(self) -> list[tuple[Item, dict[str, bool]]]:
         """Items on which people disagree, with each person's opinion."""
@@ -446,14 +416,6 @@ class Campaign:
         """
         return self.guarantee.assess(rule)
 
-    def ask_record(self) -> Record:
-        """The asks so far, in order, as stopping rules see them: to replay the campaign against any rule."""
-        return self.guarantee.record()
-
-    def missed_component(self, confidence: float = 0.95) -> MissedComponent:
-        """The largest group of rows that uniform draws can have missed entirely."""
-        return self.guarantee.missed_component(confidence)
-
     def certificate(self, rule: Rule | None = None, *, name: str | None = None) -> Certificate:
         """The statement to keep, once the log was found to be as it was written."""
         return self.guarantee.certificate(rule, name=name)
@@ -466,20 +428,6 @@ class Campaign:
         A campaign that forgets does so by itself, after every few decisions and when it is closed.
         """
         return self.eraser.forget(window)
-
-    def forgetting(self, window: int = UNDO_WINDOW) -> ForgettingStatus:
-        """What is forgotten, what is final and could be, and what is kept, and why.
-
-        Examples
-        --------
-        >>> campaign = Campaign(Pool([[0.0], [1.0]]), "explore-commit", forget_negatives=True)
-        >>> campaign.tell("0", False)
-        >>> campaign.forgetting()
-        ForgettingStatus(forgets=True, forgotten=[], final=[], kept={'among the last 10 decisions, which can be undone': ['0']})
-        >>> campaign.forget(window=0)
-        ['0']
-        """
-        return self.eraser.status(window)
 
     def close(self, *, window: int | None = UNDO_WINDOW) -> None:
         """Close the log and the learner.

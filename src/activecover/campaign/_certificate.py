@@ -123,7 +123,7 @@ def certify(
     return Certificate({**content, "statement": _statement(content)})
 
 
-def check_certificate(document: Any, events: Sequence[Line], pool: Pool) -> list[str]:
+def check_certificate(document: object, events: Sequence[Line], pool: Pool) -> list[str]:
     """What is wrong with a certificate, as far as a log says; nothing if the log bears it out."""
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise InputError(f"this is no {KIND}")
@@ -200,7 +200,7 @@ def _moment(at: object) -> str | None:
     return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat(timespec="seconds")
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """As JSON gives it back, with floats that every machine computes alike."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
@@ -209,7 +209,7 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _same(given: Any, expected: Any) -> bool:
+def _same(given: object, expected: object) -> bool:
     if isinstance(expected, float) and isinstance(given, float):
         return math.isclose(given, expected, rel_tol=1e-7)
     if isinstance(expected, Mapping) and isinstance(given, Mapping):

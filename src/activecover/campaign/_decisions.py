@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from activecover.campaign._checks import check_person, sequence, yes_or_no
 from activecover.campaign._eraser import Eraser
@@ -35,7 +34,7 @@ class Decisions:
     def __init__(self, journal: Journal, leases: Leases, eraser: Eraser) -> None:
         self._journal, self._leases, self._eraser = journal, leases, eraser
 
-    def tell(self, ids: Ids, labels: Any, by: str, *, change: bool = False, note: str | None = None) -> None:
+    def tell(self, ids: Ids, labels: object, by: str, *, change: bool = False, note: str | None = None) -> None:
         """Label items."""
         given = _pairs(ids, labels)
         if note is not None and not isinstance(note, str):
@@ -97,7 +96,7 @@ class Decisions:
             self._journal.write([events.Undone(id=name, by=who, expires=expires) for name, who in pairs])
             return [name for name, _ in pairs]
 
-    def adjudicate(self, id: str, label: Any, by: str) -> None:
+    def adjudicate(self, id: str, label: object, by: str) -> None:
         """Decide between opinions that differ."""
         check_person(by)
         with self._journal.turn():
@@ -178,7 +177,7 @@ class Decisions:
         return False
 
 
-def _pairs(ids: Ids, labels: Any) -> dict[str, bool]:
+def _pairs(ids: Ids, labels: object) -> dict[str, bool]:
     names = [ids] if isinstance(ids, str) else list(ids)
     values = [labels] if isinstance(ids, str) else list(sequence(labels))
     if len(names) != len(values):

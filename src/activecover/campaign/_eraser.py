@@ -62,7 +62,19 @@ class Eraser:
         return final
 
     def status(self, window: int = UNDO_WINDOW) -> ForgettingStatus:
-        """What is forgotten, what is final and could be, and what is kept, and why."""
+        """What is forgotten, what is final and could be, and what is kept, and why.
+
+        Examples
+        --------
+        >>> from activecover import Campaign
+        >>> from activecover.pool import Pool
+        >>> campaign = Campaign(Pool([[0.0], [1.0]]), "explore-commit", forget_negatives=True)
+        >>> campaign.tell("0", False)
+        >>> campaign.eraser.status()
+        ForgettingStatus(forgets=True, forgotten=[], final=[], kept={'among the last 10 decisions, which can be undone': ['0']})
+        >>> campaign.forget(window=0)
+        ['0']
+        """
         with self._journal.view() as ledger:
             late = set(ledger.last_decisions(window, None))
             final: list[str] = []

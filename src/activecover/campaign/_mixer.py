@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -203,7 +203,7 @@ def was_drawn(ask: Ask) -> bool:
     return (ask.first or ask).probability != 1
 
 
-def check_share(share: Any) -> float | None:
+def check_share(share: object) -> float | None:
     """A share of the asks, above 0 and below 1; None stays None."""
     if share is None:
         return None

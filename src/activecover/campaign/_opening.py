@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from activecover.campaign._grouping import grouping_of
 from activecover.campaign._journal import NOT_KEPT, Journal, marks_of
 from activecover.campaign._settings import Settings
 from activecover.errors import ActiveCoverError, InputError, StoreError
 from activecover.learners import Learner, make_learner
-from activecover.pool import Duplicates, Pool, StoredPool, Vectors
+from activecover.pool import Duplicates, Pool, StoredPool, Vectors, VectorsLike
 from activecover.store import Event, EventLog, Ledger, events
 
 
@@ -63,7 +62,7 @@ def build_of(journal: Journal, settings: Settings, own: Learner | None) -> Calla
     return build
 
 
-def encode_outside(pool: Pool, vectors: Any) -> Vectors:
+def encode_outside(pool: Pool, vectors: VectorsLike) -> Vectors:
     """Known positives from outside the pool as its own rows are stored."""
     try:
         return pool.encode(vectors)

@@ -75,7 +75,7 @@ class Sight:
     @property
     def blind(self) -> bool:
         """Whether something is withheld."""
-        return self.campaign.blind
+        return self.campaign.guarantee.blind
 
     def follow(self) -> tuple[Ledger, int]:
         """The ledger up to date, and how many events it has seen."""
@@ -96,7 +96,7 @@ class Sight:
         # The learner's phase, beside the number of asks, would reveal how many rows were drawn in other ways.
         return replace(status, phase=None, note=None, insurance=None) if self.blind else status
 
-    def snapshot(self, *, bound: bool) -> Snapshot:
+    def snapshot(self, *, bound: bool = True) -> Snapshot:
         """What a page shows; with the ``bound`` on recall for people who may see it."""
         ledger, pool = self.ledger, self.campaign.pool
         return Snapshot(

@@ -214,7 +214,7 @@ def status(name: Name, home: HomeFolder = None, store: StoreUrl = None, json: op
     with _opened(name, home, store) as campaign:
         stands = campaign.status().as_dict()
         bound = campaign.assess()
-        stands["insurance"] = campaign.missed_component().sentence()
+        stands["insurance"] = campaign.guarantee.missed_component().sentence()
     if json:
         print_json({**stands, "bound": bound.as_dict()})
         return 0
@@ -431,7 +431,7 @@ def forget(
     with Workspace(home, store) as place:
         gone = place.forget(name, window=0 if now else UNDO_WINDOW)
         with place.open(name) as campaign:
-            kept = campaign.forgetting(0 if now else UNDO_WINDOW).kept
+            kept = campaign.eraser.status(0 if now else UNDO_WINDOW).kept
     out().print(Text(f"{len(gone)} negatives forgotten"))
     _say_kept(name, kept)
     return 0

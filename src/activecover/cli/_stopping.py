@@ -99,10 +99,10 @@ def _runs(
         raise InputError("--rows and --positives are for files: leave them out, as a campaign knows its pool")
     if file is not None:
         with opened_archive(file) as campaign:
-            return [(file.name, campaign.ask_record())]
+            return [(file.name, campaign.guarantee.record())]
     assert name is not None
     with Workspace(home, store) as place, place.open(name) as campaign:
-        return [(name, campaign.ask_record())]
+        return [(name, campaign.guarantee.record())]
 
 
 def show(results: Sequence[Replay], name: str) -> None:

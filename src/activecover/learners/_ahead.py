@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from activecover.learners._base import Learner
-from activecover.learners._labels import Labels, Proposal, Rows
+from activecover.learners._base import Held, Learner
+from activecover.learners._labels import Flags, Labels, Proposal, Rows
 
-_NOTHING = np.zeros(0, np.int64)
 #: Waking a thread costs the waker more than all else it does: for some seconds a thread looks for work itself.
 _LOOK_SECONDS = 0.002
 _LOOK_TIMES = 2500
@@ -70,10 +70,10 @@ class _Worker:
 class _Guess:
     """What to ask for next if a row turns out positive, and if it does not."""
 
-    def __init__(self, number: int, row: int, sampled: bool, held: Any) -> None:
+    def __init__(self, number: int, row: int, sampled: bool, held: npt.ArrayLike) -> None:
         self.number, self.row, self.sampled = number, row, sampled
         #: The rows that will be held when the answer has come.
-        self.held: Rows = np.sort(np.asarray(held, np.int64)) if len(held) else _NOTHING
+        self.held: Rows = np.sort(np.asarray(held, np.int64))
         #: By the answer; None stands for none, when the row is put aside.
         self.next: dict[bool | None, Proposal] = {}
         #: The same as the caller wants to have it.
@@ -146,7 +146,7 @@ class ThinkAhead:
         self._unlabelled = self._erasures = 0
 
     def think(
-        self, number: int, row: int, sampled: bool, held: Any, prepare: Callable[[Proposal], Any] = _as_it_is
+        self, number: int, row: int, sampled: bool, held: npt.ArrayLike, prepare: Callable[[Proposal], Any] = _as_it_is
     ) -> None:
         """Begin to find what follows the answer to one row that was just asked for, under a number.
 
@@ -167,7 +167,7 @@ class ThinkAhead:
             return
         self._up_to_date().tell(labels)
 
-    def propose(self, k: int, held: Any = ()) -> Proposal:
+    def propose(self, k: int, held: Held = ()) -> Proposal:
         """Up to ``k`` rows to ask for next."""
         guess = self._guess
         rows = np.asarray(list(held) if isinstance(held, set | frozenset) else held, np.int64)
@@ -176,7 +176,7 @@ class ThinkAhead:
             return guess.next[guess.answer]
         return self._up_to_date().propose(k, rows)
 
-    def _still_holds(self, guess: _Guess, held: Any, open: bool = False) -> bool:
+    def _still_holds(self, guess: _Guess, held: npt.ArrayLike, open: bool = False) -> bool:
         """Whether the rows held are those that were thought of, with the row itself while it is ``open``."""
         expected = np.sort(np.append(guess.held, guess.row)) if open else guess.held
         rows = np.sort(np.asarray(held, np.int64))
@@ -208,7 +208,7 @@ class ThinkAhead:
         self._unlabelled -= 1
         return guess.prepared[answer], guess.held
 
-    def untell(self, rows: Any) -> None:
+    def untell(self, rows: npt.ArrayLike) -> None:
         """Take labels back."""
         self._up_to_date().untell(rows)
 
@@ -216,7 +216,7 @@ class ThinkAhead:
         """Take in the rows by which the pool has grown."""
         self._up_to_date().extend()
 
-    def exploring(self, held: Any = ()) -> bool:
+    def exploring(self, held: npt.ArrayLike = ()) -> bool:
         """Whether rows of the sample are left, or no positive is known yet."""
         guess = self._guess
         if guess is not None and self._still_holds(guess, held, guess.answer is None):
@@ -232,12 +232,12 @@ class ThinkAhead:
         return self._unlabelled if guess is not None else self.inner.unlabelled
 
     @property
-    def explore(self) -> Any:
+    def explore(self) -> int | Sequence[int]:
         """The learner's own exploration."""
         return self.inner.explore
 
     @property
-    def closed_(self) -> Any:
+    def closed_(self) -> Flags:
         """Which rows are closed; a row that was told a moment ago may still be missing."""
         return self.inner.closed_
 

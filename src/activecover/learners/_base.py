@@ -13,7 +13,7 @@ import numpy.typing as npt
 from activecover.errors import InputError, ModelUnavailableError
 from activecover.learners._explore import Exploration, FreeRows
 from activecover.learners._labels import Labels, Negatives, Proposal, Rows, Scores, drawn, highest
-from activecover.learners._state import SearchState
+from activecover.learners._state import SearchState, explained
 from activecover.pool import Pool, Vectors
 
 Held = npt.ArrayLike | set[int] | frozenset[int]
@@ -77,7 +77,7 @@ class Learner(ABC):
 
     def explain(self, state: SearchState, rows: Rows) -> Proposal:
         """Rows in the order of their scores as a proposal, with what there is to say about them."""
-        return state.explained(rows)
+        return explained(state, rows)
 
     def rank(self, state: SearchState, k: int, free: FreeRows) -> Proposal:
         """The ``k`` best of the free rows; for learners that need not score them all, or not one by one."""
@@ -114,7 +114,7 @@ class Learner(ABC):
     def tell(self, labels: Labels) -> None:
         """Fold in settled labels."""
         self.state_.check_new(labels)
-        late = self.ordered and len(labels) and int(labels.numbers.min()) <= self.state_.last
+        late = self.ordered and len(labels) and bool((self.state_.labels.numbers >= labels.numbers.min()).any())
         before = self.state_.untell(self.state_.labels.rows) if late else None
         self._fold(labels.in_order() if before is None else _joined(before, labels))
         self.exploration_.skip_closed(self.closed_)
@@ -174,7 +174,7 @@ class Learner(ABC):
         names = inspect.signature(type(self).__init__).parameters
         return {name: getattr(self, name) for name in names if name != "self"}
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """A fresh learner with some parameters changed."""
         return type(self)(**{**self.get_params(), **changes})
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,16 @@ class Classifier(Protocol):
 
     def fit(self, vectors: Values, truth: npt.NDArray[np.int64]) -> Self:
         """Learn from rows and what they are, 0 or 1."""
+
+
+class LinearClassifier(Classifier, Protocol):
+    """A classifier by the side of a plane."""
+
+    coef_: Numbers
+    intercept_: Numbers
+
+
+C = TypeVar("C", bound=Classifier)
 
 
 class ClassifierLearner(Learner):
@@ -153,7 +163,7 @@ class BalancedRidge:
         return values
 
 
-def classified(state: SearchState, rows: Rows, estimator: Any) -> Scores:
+def classified(state: SearchState, rows: Rows, estimator: Classifier) -> Scores:
     """Scores of rows by a classifier that has not been fitted yet; it is fitted to all labels here."""
     with _threads(len(state.known) * state.pool.dimensions):
         model = fitted(state, estimator, examples(state))
@@ -162,7 +172,7 @@ def classified(state: SearchState, rows: Rows, estimator: Any) -> Scores:
     return np.concatenate(scores) if scores else np.zeros(0)
 
 
-def fitted(state: SearchState, estimator: Any, vectors: Values) -> Any:
+def fitted(state: SearchState, estimator: C, vectors: Values) -> C:
     """A classifier fitted to the vectors of all known rows and of the positives from outside."""
     truth: Flags = state.truth
     if not len(state.negatives):
@@ -193,18 +203,20 @@ def compressed_examples(state: SearchState) -> Values:
     return compressed(sparse.vstack([inside, compressed(state.outside_vectors)]))
 
 
-def linear_svm(C: float, seed: int) -> Any:
+def linear_svm(C: float, seed: int) -> LinearClassifier:
     """A linear SVM with balanced classes."""
     from sklearn.svm import LinearSVC
 
-    return LinearSVC(C=C, class_weight="balanced", dual=True, random_state=seed % 2**32)
+    svm: LinearClassifier = LinearSVC(C=C, class_weight="balanced", dual=True, random_state=seed % 2**32)
+    return svm
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
+def _seeded(estimator: Classifier, seed: int) -> Classifier:
     from sklearn.base import clone
 
     copy = clone(estimator)
-    return copy.set_params(random_state=seed % 2**32) if "random_state" in copy.get_params() else copy
+    seeded: Classifier = copy.set_params(random_state=seed % 2**32) if "random_state" in copy.get_params() else copy
+    return seeded
 
 
 def _threads(numbers: int) -> AbstractContextManager[None]:
@@ -212,8 +224,7 @@ def _threads(numbers: int) -> AbstractContextManager[None]:
     return one_blas_thread() if numbers > _SMALL_FIT else nullcontext()
 
 
-def _score(model: Any, vectors: Values) -> Scores:
-    scores: Callable[[Values], Scores] | None = getattr(model, "decision_function", None)
-    if scores is not None:
-        return np.asarray(scores(vectors), np.float64).reshape(-1)
-    return np.asarray(model.predict_proba(vectors), np.float64)[:, -1]
+def _score(model: Classifier, vectors: Values) -> Scores:
+    decides = hasattr(model, "decision_function")
+    values = np.asarray(getattr(model, "decision_function" if decides else "predict_proba")(vectors), np.float64)
+    return values.reshape(-1) if decides else values[:, -1]

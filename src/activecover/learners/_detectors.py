@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, Self, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
-from activecover.learners._svm import Points, fit_support, support_of
+from activecover.learners._svm import Machine, Points, fit_support, support_of
 
 #: With fewer support vectors libsvm, which computes only the columns that it comes across, is as quick.
 _LEAST_NU = 0.2
@@ -17,6 +17,26 @@ _LEAST_NU = 0.2
 _MOST_POINTS = 25_000
 #: What scikit-learn raises where a detector cannot be fitted.
 NO_FIT = (ValueError, np.linalg.LinAlgError, FloatingPointError)
+
+
+class Judge(Protocol):
+    """What tells points that are inside from those outside."""
+
+    def predict(self, points: Points, /) -> npt.NDArray[np.int64]:
+        """1 for every point inside, -1 for every other."""
+
+
+class Detector(Judge, Protocol):
+    """What scikit-learn's outlier detectors have; ``score_samples`` or ``decision_function`` scores."""
+
+    def fit(self, points: Points, /) -> Self:
+        """Learn what is inside."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings."""
+
+    def set_params(self, **params: object) -> Self:
+        """Change settings."""
 
 
 class NothingInside:
@@ -35,7 +55,7 @@ class NothingInside:
         return np.zeros(len(points))
 
 
-def fit(detector: Any, points: Points) -> Any:
+def fit(detector: Detector, points: Points) -> object:
     """Fit a detector, and give back what scores points the way it does."""
     if _has_nothing_inside(detector):
         return NothingInside()
@@ -46,7 +66,7 @@ def fit(detector: Any, points: Points) -> Any:
     return support_of(detector.fit(points))
 
 
-def fit_each(detectors: Sequence[Any], points: Points) -> Iterator[Any | None]:
+def fit_each(detectors: Sequence[Detector], points: Points) -> Iterator[Judge | None]:
     """Fit detectors of one kind that differ in their settings, one after the other; None where one cannot be fitted.
 
     What the settings do not change is done once: a robust covariance does not depend on the contamination, and
@@ -69,21 +89,21 @@ def fit_each(detectors: Sequence[Any], points: Points) -> Iterator[Any | None]:
             yield _tried(detector, points)
 
 
-def score(fitted: Any, points: Points) -> Points:
+def score(fitted: object, points: Points) -> Points:
     """Larger for more like the points that a detector was fitted to; minus infinity where it has no answer."""
-    score_of = fitted.score_samples if hasattr(fitted, "score_samples") else fitted.decision_function
-    values = np.asarray(score_of(points), np.float64).reshape(-1)
+    name = "score_samples" if hasattr(fitted, "score_samples") else "decision_function"
+    values = np.asarray(getattr(fitted, name)(points), np.float64).reshape(-1)
     # A degenerate fit can give NaN: such a row goes last, it is not lost.
     return np.where(np.isnan(values), -np.inf, values)
 
 
-def _is_support_vector_machine(detector: Any) -> bool:
+def _is_support_vector_machine(detector: Detector) -> TypeGuard[Machine]:
     from sklearn.svm import OneClassSVM
 
-    return type(detector) is OneClassSVM and detector.kernel in ("linear", "rbf")
+    return type(detector) is OneClassSVM and detector.get_params(deep=False)["kernel"] in ("linear", "rbf")
 
 
-def _has_nothing_inside(detector: Any) -> bool:
+def _has_nothing_inside(detector: Detector) -> bool:
     return _is_support_vector_machine(detector) and bool(detector.nu == 1)
 
 
@@ -101,8 +121,8 @@ def _is_repeatable(parameters: dict[str, Any]) -> bool:
     return isinstance(parameters["random_state"], int)
 
 
-def _envelopes(detectors: Sequence[Any], points: Points) -> Iterator[Any | None]:
-    first = _tried(detectors[0], points)
+def _envelopes(detectors: Sequence[Any], points: Points) -> Iterator[Judge | None]:
+    first: Any = _tried(detectors[0], points)
     for detector in detectors:
         if first is None:
             yield None
@@ -121,7 +141,7 @@ def _forests(detectors: Sequence[Any], points: Points) -> Iterator[Any | None]:
         yield _tried(grown, points)
 
 
-def _tried(detector: Any, points: Points) -> Any | None:
+def _tried(detector: Detector, points: Points) -> Judge | None:
     if _has_nothing_inside(detector):
         return NothingInside()
     try:

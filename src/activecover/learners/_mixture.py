@@ -74,6 +74,7 @@ class Mixture(Learner):
 
     Examples
     --------
+    >>> from activecover.learners import Labels
     >>> from activecover.pool import Pool
     >>> points = np.random.default_rng(0).normal(size=(200, 3))
     >>> learner = Mixture().begin(Pool(points))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from activecover.learners._classifier import linear_svm
 from activecover.learners._kernels import Gaussian, Kernel, cosine, fit_kernel_machine, tanimoto
 from activecover.learners._labels import Flags, Rows, Scores
-from activecover.learners._products import compressed, compressed_bits, outside_vectors, vectors_of
+from activecover.learners._products import Values, compressed, compressed_bits, outside_vectors, vectors_of
 from activecover.learners._spaces import whitened
 from activecover.learners._state import SearchState
 from activecover.parallel import one_blas_thread
@@ -40,7 +40,7 @@ class Examples:
 class Fitted(Protocol):
     """A model that has been fitted."""
 
-    def scores(self, vectors: Any) -> Scores:
+    def scores(self, vectors: Values) -> Scores:
         """Larger for more like the positives."""
 
 
@@ -48,16 +48,16 @@ class Fitted(Protocol):
 class View:
     """The rows of a pool as some model reads them: by number, and those from outside."""
 
-    take: Callable[[Rows], Any]
-    encode: Callable[[Vectors], Any]
+    take: Callable[[Rows], Values]
+    encode: Callable[[Vectors], Values]
 
-    def examples(self, examples: Examples) -> tuple[Any, Flags]:
+    def examples(self, examples: Examples) -> tuple[Values, Flags]:
         """The vectors of all examples, and which are positive."""
         outside = self.encode(examples.outside)
         truth = np.concatenate([examples.truth, np.ones(outside.shape[0], bool)])
         return _stacked(self.take(examples.rows), outside), truth
 
-    def positives(self, examples: Examples) -> Any:
+    def positives(self, examples: Examples) -> Values:
         """The vectors of the positives alone."""
         return _stacked(self.take(examples.rows[examples.truth]), self.encode(examples.outside))
 
@@ -90,11 +90,11 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class _NearestTo:
-    positives: Any
+    positives: Values
     kernel: Kernel
     count: int
 
-    def scores(self, vectors: Any) -> Scores:
+    def scores(self, vectors: Values) -> Scores:
         similar = self.kernel(vectors, self.positives)
         if similar.shape[1] > self.count:
             similar = np.partition(similar, similar.shape[1] - self.count, axis=1)[:, -self.count :]
@@ -118,7 +118,7 @@ class _Contrast:
     positives: npt.NDArray[np.float64]
     negatives: npt.NDArray[np.float64]
 
-    def scores(self, vectors: Any) -> Scores:
+    def scores(self, vectors: Values) -> Scores:
         near, far = (
             np.sqrt(np.maximum(2.0 - 2.0 * cosine(vectors, known).max(axis=1), 0.0))
             for known in (self.positives, self.negatives)
@@ -163,7 +163,7 @@ class LinearMachine:
 class _Direction:
     weights: npt.NDArray[np.float64]
 
-    def scores(self, vectors: Any) -> Scores:
+    def scores(self, vectors: Values) -> Scores:
         return np.asarray(vectors @ self.weights, np.float64)
 
 
@@ -188,7 +188,7 @@ class Trees:
 class _Forest:
     trees: Any
 
-    def scores(self, vectors: Any) -> Scores:
+    def scores(self, vectors: Values) -> Scores:
         if not vectors.shape[0]:
             return np.zeros(0)
         return np.asarray(self.trees.predict_proba(vectors)[:, -1], np.float64)
@@ -294,7 +294,7 @@ def _threads(numbers: int) -> AbstractContextManager[None]:
     return one_blas_thread() if numbers > _LITTLE_WORK else nullcontext()
 
 
-def _stacked(inside: Any, outside: Any) -> Any:
+def _stacked(inside: Values, outside: Values) -> Values:
     if not outside.shape[0]:
         return inside
     if hasattr(inside, "tocsr"):

@@ -8,7 +8,7 @@ from activecover.frontier import Frontier
 from activecover.learners._base import Learner
 from activecover.learners._explore import FreeRows
 from activecover.learners._labels import Proposal, Rows, Scores, ranked
-from activecover.learners._state import SearchState
+from activecover.learners._state import SearchState, near_of_sample
 
 
 class ExploreCommit(Learner):
@@ -79,7 +79,7 @@ class Offline(Learner):
         return state.frontier(self.frontier, of_sample=True).positives > 0
 
     def score(self, state: SearchState, rows: Rows) -> Scores:
-        return -state.near_of_sample.look_up(rows).distances
+        return -near_of_sample(state).look_up(rows).distances
 
     def rank(self, state: SearchState, k: int, free: FreeRows) -> Proposal:
         return _first(state.frontier(self.frontier, of_sample=True), k, free)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from activecover.errors import InputError, ModelUnavailableError
 from activecover.learners._base import Learner
-from activecover.learners._detectors import NO_FIT, fit, fit_each, score
+from activecover.learners._detectors import NO_FIT, Detector, fit, fit_each, score
 from activecover.learners._labels import Negatives, Rows, Scores
 from activecover.learners._state import SearchState
 from activecover.parallel import one_blas_thread
@@ -23,34 +23,38 @@ from activecover.pool import Pool, blocks
 Grid = Mapping[str, Sequence[Any]]
 
 
-def _linear_svm() -> Any:
+def _linear_svm() -> Detector:
     from sklearn.svm import OneClassSVM
 
-    return OneClassSVM(kernel="linear")
+    detector: Detector = OneClassSVM(kernel="linear")
+    return detector
 
 
-def _rbf_svm() -> Any:
+def _rbf_svm() -> Detector:
     from sklearn.svm import OneClassSVM
 
-    return OneClassSVM(kernel="rbf")
+    detector: Detector = OneClassSVM(kernel="rbf")
+    return detector
 
 
-def _isolation_forest() -> Any:
+def _isolation_forest() -> Detector:
     from sklearn.ensemble import IsolationForest
 
-    return IsolationForest()
+    detector: Detector = IsolationForest()
+    return detector
 
 
-def _robust_covariance() -> Any:
+def _robust_covariance() -> Detector:
     from sklearn.covariance import EllipticEnvelope
 
-    return EllipticEnvelope()
+    detector: Detector = EllipticEnvelope()
+    return detector
 
 
 _NU = [2.0**-i for i in (1, 3, 5, 7)]
 #: The paper's detectors with the grids that they are tuned on. It names powers of two and no ends; these were settled
 #: by trial on the sample sizes it uses.
-DETECTORS: Mapping[str, tuple[Callable[[], Any], Grid]] = {
+DETECTORS: Mapping[str, tuple[Callable[[], Detector], Grid]] = {
     "linear-svm": (_linear_svm, {"nu": _NU}),
     "rbf-svm": (_rbf_svm, {"nu": _NU, "gamma": [2.0**i for i in range(-16, 3, 2)]}),
     "isolation-forest": (_isolation_forest, {"n_estimators": [2**i for i in range(4, 9)]}),
@@ -127,7 +131,7 @@ class OneClass(Learner):
 
     def __init__(
         self,
-        detector: str | Any,
+        detector: str | Detector,
         grid: Grid | None = None,
         active: bool = True,
         explore: int | Sequence[int] = 100,
@@ -183,11 +187,11 @@ class OneClass(Learner):
         )
         return context
 
-    def _build(self, parameters: Mapping[str, Any], seed: int) -> Any:
+    def _build(self, parameters: Mapping[str, Any], seed: int) -> Detector:
         from sklearn.base import clone
 
         given = DETECTORS[self.detector][0]() if isinstance(self.detector, str) else self.detector
-        detector = clone(given).set_params(**parameters)
+        detector: Detector = clone(given).set_params(**parameters)
         if "random_state" in detector.get_params():
             detector.set_params(random_state=seed % 2**32)
         return detector
@@ -257,7 +261,7 @@ class OneClass(Learner):
         return right / len(points)
 
 
-def _fit(detector: Any, positives: npt.NDArray[np.float64]) -> Any:
+def _fit(detector: Detector, positives: npt.NDArray[np.float64]) -> object:
     try:
         return fit(detector, positives)
     except NO_FIT as reason:

@@ -17,6 +17,9 @@ from activecover.pool import Pool, Vectors, blocks, sparse_vectors, unpacked
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
+Bytes = npt.NDArray[np.uint8]
+Indices = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+Stored = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 #: Vectors as numbers to calculate with: float64, sparse where the pool is.
 Values: TypeAlias = Any
 
@@ -98,13 +101,15 @@ def compressed_bits(pool: Pool, rows: Rows) -> sparse.csr_matrix:
     return sparse.csr_matrix((np.ones(len(columns)), columns, ends), shape=(len(rows), pool.dimensions))
 
 
-def _bytes(words: Vectors) -> npt.NDArray[np.uint8]:
+def _bytes(words: Vectors) -> Bytes:
     """Bits as they are counted: the first column is the highest bit of the first byte."""
     return np.ascontiguousarray(words).view(np.uint8)
 
 
 @compiled()
-def _project_sparse(ends: Any, columns: Any, values: Any, rows: Any, weights: Any, result: Any) -> None:
+def _project_sparse(
+    ends: Indices, columns: Indices, values: Stored, rows: Rows, weights: Numbers, result: Numbers
+) -> None:
     for place in range(rows.shape[0]):
         total = 0.0
         for t in range(ends[rows[place]], ends[rows[place] + 1]):
@@ -113,14 +118,14 @@ def _project_sparse(ends: Any, columns: Any, values: Any, rows: Any, weights: An
 
 
 @compiled()
-def _sum_sparse(ends: Any, columns: Any, values: Any, rows: Any, total: Any) -> None:
+def _sum_sparse(ends: Indices, columns: Indices, values: Stored, rows: Rows, total: Numbers) -> None:
     for row in rows:
         for t in range(ends[row], ends[row + 1]):
             total[columns[t]] += np.float64(values[t])
 
 
 @compiled()
-def _project_bits(stored: Any, rows: Any, weights: Any, result: Any) -> None:
+def _project_bits(stored: Bytes, rows: Rows, weights: Numbers, result: Numbers) -> None:
     for place in range(rows.shape[0]):
         total = 0.0
         for at in range(stored.shape[1]):
@@ -135,7 +140,7 @@ def _project_bits(stored: Any, rows: Any, weights: Any, result: Any) -> None:
 
 
 @compiled()
-def _sum_bits(stored: Any, rows: Any, total: Any) -> None:
+def _sum_bits(stored: Bytes, rows: Rows, total: Numbers) -> None:
     for row in rows:
         for at in range(stored.shape[1]):
             byte = np.int64(stored[row, at])
@@ -148,7 +153,7 @@ def _sum_bits(stored: Any, rows: Any, total: Any) -> None:
 
 
 @compiled()
-def _set_bits(stored: Any, rows: Any, ends: Any) -> Any:
+def _set_bits(stored: Bytes, rows: Rows, ends: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """The columns whose bits are set, row by row; ``ends`` says where each row's end."""
     columns = np.empty(8 * stored.shape[1] * rows.shape[0], np.int32)
     found = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -82,7 +82,7 @@ def _entry_of(learner: Learner) -> Entry[Learner] | None:
     return next((entry for entry in LEARNERS if _built(entry) is type(learner) and _fits(entry, params)), None)
 
 
-def _built(entry: Entry[Learner]) -> Any:
+def _built(entry: Entry[Learner]) -> Callable[..., Learner]:
     return entry.build.func if isinstance(entry.build, partial) else entry.build
 
 

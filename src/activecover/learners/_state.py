@@ -176,11 +176,6 @@ class SearchState:
         """All settled labels, in the order in which their rows were asked."""
         return self._told.labels
 
-    @property
-    def last(self) -> int:
-        """The highest number of an ask that has a label."""
-        return self._told.last
-
     def free(self, held: npt.ArrayLike | set[int] | frozenset[int] = ()) -> FreeRows:
         """The open rows that nobody holds."""
         self._close_erased()
@@ -228,25 +223,12 @@ class SearchState:
         """Whether a positive is known, in the pool or from outside."""
         return bool(self.outside.shape[0] or len(self.positives))
 
-    def permitted(self, labels: Labels) -> npt.NDArray[np.bool_]:
-        """Which of some labels may be learnt from, vector and all."""
-        if self.learns_from == "all":
-            return np.ones(len(labels), bool)
-        return labels.positive | labels.sampled if self.learns_from == "sample" else labels.positive
-
     # How far things are.
 
     @property
     def near(self) -> Scan:
         """How far every open row's nearest positive is, and which that is."""
         return self.part("near", lambda state: NearestTo(state, scan_of(state.pool), _positive, outside=True)).frontier
-
-    @property
-    def near_of_sample(self) -> Scan:
-        """The same of the positives that exploration drew."""
-        return self.part(
-            "near of sample", lambda state: NearestTo(state, scan_of(state.pool), _sampled_positive, outside=True)
-        ).frontier
 
     @property
     def far(self) -> Scan:
@@ -260,13 +242,6 @@ class SearchState:
             ("frontier", backend, of_sample),
             lambda state: NearestTo(state, choose_frontier(state.pool, backend), which, outside=True),
         ).frontier
-
-    def explained(self, rows: Rows) -> Proposal:
-        """Rows as a proposal, with the nearest positives where some rule has looked for them."""
-        if "near" not in self._parts:
-            return ranked(rows)
-        found = self.near.look_up(rows)
-        return ranked(rows, found.distances, found.sources)
 
     # The pool.
 
@@ -398,7 +373,7 @@ class NearestTo(Part, Generic[F]):
         return True
 
     def _chosen(self, labels: Labels) -> Rows:
-        permitted = labels.take(self._state.permitted(labels))
+        permitted = labels.take(_permitted(self._state, labels))
         rows = permitted.rows[self._which(permitted)]
         # One that was erased from the pool no longer shows the way.
         return rows[~self._state.pool.withdrawn[rows]]
@@ -420,7 +395,7 @@ class _Marks(Part):
         return self._values
 
     def tell(self, labels: Labels) -> None:
-        labels = labels.take(self._state.permitted(labels) & ~self._state.pool.withdrawn[labels.rows])
+        labels = labels.take(_permitted(self._state, labels) & ~self._state.pool.withdrawn[labels.rows])
         self._values[labels.rows] = np.where(labels.positive, 1, -1)
 
     def untell(self, labels: Labels) -> bool:
@@ -454,11 +429,35 @@ class _InSpace(Part):
         return True
 
 
+def near_of_sample(state: SearchState) -> Scan:
+    """How far every open row's nearest positive is, of those that exploration drew."""
+    return state.part("near of sample", _near_of_sample).frontier
+
+
+def explained(state: SearchState, rows: Rows) -> Proposal:
+    """Rows as a proposal, with the nearest positives where some rule has looked for them."""
+    if "near" not in state._parts:
+        return ranked(rows)
+    found = state.near.look_up(rows)
+    return ranked(rows, found.distances, found.sources)
+
+
 def scan_of(pool: Pool) -> Scan:
     """The frontier that knows a distance for every open row."""
     if pool.kind not in _SCANS:
         raise InputError(f"this learner needs a pool on one machine, and this one is {pool.kind!r}: use explore-commit")
     return _SCANS[pool.kind](pool)
+
+
+def _near_of_sample(state: SearchState) -> NearestTo[Scan]:
+    return NearestTo(state, scan_of(state.pool), _sampled_positive, outside=True)
+
+
+def _permitted(state: SearchState, labels: Labels) -> npt.NDArray[np.bool_]:
+    """Which of some labels may be learnt from, vector and all."""
+    if state.learns_from == "all":
+        return np.ones(len(labels), bool)
+    return labels.positive | labels.sampled if state.learns_from == "sample" else labels.positive
 
 
 def _positive(labels: Labels) -> npt.NDArray[np.bool_]:

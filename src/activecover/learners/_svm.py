@@ -9,7 +9,7 @@ decides which are found, and both have to rank points the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,21 @@ Kernel = npt.NDArray[np.float32]
 _BLOCK_BYTES = 1 << 23
 #: libsvm's floor under the curvature of a step.
 _LEAST_CURVATURE = 1e-12
+
+
+class Machine(Protocol):
+    """What scikit-learn's one-class support vector machines have."""
+
+    kernel: str
+    nu: float
+    gamma: float | str
+    tol: float
+    support_vectors_: Points
+    dual_coef_: Points
+    _gamma: float
+
+    def fit(self, points: Points, /) -> Self:
+        """Find the support vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +71,12 @@ class Support:
         return values
 
 
-def support_of(detector: Any) -> Support:
+def support_of(detector: Machine) -> Support:
     """The support vectors of a machine that scikit-learn has fitted."""
     return Support(detector.kernel, detector.support_vectors_, detector.dual_coef_[0], detector._gamma)
 
 
-def fit_support(detector: Any, points: Points) -> Support:
+def fit_support(detector: Machine, points: Points) -> Support:
     """Fit a one-class support vector machine, given as scikit-learn's unfitted one, to points.
 
     Examples
@@ -82,7 +97,7 @@ def fit_support(detector: Any, points: Points) -> Support:
     return Support(detector.kernel, points[chosen], weights[chosen], gamma)
 
 
-def _gamma(gamma: Any, points: Points) -> float:
+def _gamma(gamma: float | str, points: Points) -> float:
     if gamma == "scale":
         spread = float(points.var())
         return 1 / (points.shape[1] * spread) if spread else 1.0

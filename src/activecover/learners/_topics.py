@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import svds
 
 from activecover.graph import graph_is_exact
-from activecover.learners._products import compressed_bits, in_blocks, outside_vectors, vectors_of
+from activecover.learners._products import Values, compressed_bits, in_blocks, outside_vectors, vectors_of
 from activecover.parallel import one_blas_thread
 from activecover.pool import Pool, Vectors
 
@@ -77,7 +76,7 @@ class Topics:
         twin._values = self._values.copy()
         return twin
 
-    def _reduced(self, vectors: Any) -> npt.NDArray[np.float32]:
+    def _reduced(self, vectors: Values) -> npt.NDArray[np.float32]:
         with one_blas_thread():
             return np.asarray(vectors @ self._directions, np.float32)
 
@@ -109,7 +108,7 @@ def _of_length_one(values: npt.NDArray[np.float32]) -> Numbers:
     return np.asarray(wide / np.where(lengths < _NO_LENGTH, 1.0, lengths))
 
 
-def _numbers(pool: Pool, rows: npt.NDArray[np.int64]) -> Any:
+def _numbers(pool: Pool, rows: npt.NDArray[np.int64]) -> Values:
     return compressed_bits(pool, rows) if pool.kind == "bits" else vectors_of(pool, rows)
 
 

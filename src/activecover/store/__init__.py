@@ -1,6 +1,6 @@
 """The label log: append-only events, the only truth of a campaign."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from activecover.store import _events as events
 from activecover.store._chain import START, first_break, head_of, heads
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """What needs SQLAlchemy is imported when it is used: that takes longer than all else here."""
     if name in ("SqlLog", "SqlStore"):
         from activecover.store import _sql, _sql_log

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from activecover.errors import InputError, StoreError
@@ -77,12 +78,12 @@ def engine_of(url: str, path: Path | None) -> sa.Engine:
     return engine
 
 
-def _set_up_sqlite(connection: Any, _record: Any) -> None:
+def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     for setting in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "busy_timeout=60000"):
         connection.execute(f"PRAGMA {setting}")
 
 
-def _set_up_postgresql(connection: Any, _record: Any) -> None:
+def _set_up_postgresql(connection: DBAPIConnection, _record: object) -> None:
     """A server that is set to forget is told to keep what it acknowledges; a stricter setting stays."""
     cursor = connection.cursor()
     cursor.execute(

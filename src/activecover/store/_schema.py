@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -93,7 +92,7 @@ REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 _MIGRATIONS = Path(__file__).with_name("migrations")
 
 
-def prepare(connection: sa.Connection, store: Any) -> None:
+def prepare(connection: sa.Connection, store: object) -> None:
     """Make the tables if there are none; bring those of an earlier version up to date."""
     found = revision(connection)
     if found == REVISIONS[-1]:

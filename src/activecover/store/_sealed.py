@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from activecover.errors import StoreError
@@ -18,7 +18,7 @@ REMEDY = "restore the store from a backup"
 _MANY = 2**31
 
 
-def sealed_row(place: int, event: Any, head: str) -> tuple[Line, str, str]:
+def sealed_row(place: int, event: Mapping[str, object], head: str) -> tuple[Line, str, str]:
     """An event as it will be read, the text to store, and the head of the chain after it."""
     read: Line = json.loads(encode(place, event))
     text = canonical(read)

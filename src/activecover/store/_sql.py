@@ -165,7 +165,7 @@ class SqlStore:
         if lost and self.anchor is not None:
             raise self.anchor.missing(f"campaign number {min(lost)} is gone", self)
 
-    def _row(self, name: str) -> Any:
+    def _row(self, name: str) -> sa.Row[int, str, str, str]:
         """The row of a campaign, checked against its seal."""
         query = sa.select(campaigns.c.id, campaigns.c.name, campaigns.c.about, campaigns.c.seal)
         with clearly(self), self._engine.connect() as connection:

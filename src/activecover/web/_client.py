@@ -7,9 +7,9 @@ import math
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, quote
 
 import numpy as np
@@ -18,13 +18,30 @@ from activecover.campaign import Agreement, Certificate, Item, Status, Suspicion
 from activecover.errors import ActiveCoverError, InputError, MissingExtraError, StoreError, check_count
 from activecover.extras import require
 from activecover.stopping import Assessment
-from activecover.store import Line
+from activecover.store import JSON, Line
 from activecover.trace import Trace
 
 _PAGE = 1000
 #: Answers that say no more than that it may work later.
 _LATER = (429, 502, 503, 504)
 _KINDS: dict[str, type[ActiveCoverError]] = {"store": StoreError, "error": StoreError, "extra": MissingExtraError}
+
+
+class _Answer(Protocol):
+    """What httpx gives back."""
+
+    status_code: int
+    content: bytes
+
+    @property
+    def url(self) -> _Address: ...
+
+    def json(self) -> Any: ...
+
+
+class _Address(Protocol):
+    @property
+    def host(self) -> str: ...
 
 
 class Client:
@@ -57,7 +74,7 @@ class Client:
         token: str | None = None,
         retries: int = 6,
         timeout: float = 120.0,
-        transport: Any = None,
+        transport: object = None,
     ) -> None:
         self._httpx = require("httpx", extra="web", purpose="clients")
         url, inside = _without_token(url)
@@ -79,7 +96,7 @@ class Client:
         """A campaign by name."""
         return RemoteCampaign(self, name)
 
-    def new(self, name: str, source: str | Path, **how: Any) -> RemoteCampaign:
+    def new(self, name: str, source: str | Path, **how: JSON) -> RemoteCampaign:
         """Begin a campaign on a file; ``how`` is as for :meth:`activecover.workspace.Home.new`."""
         path = Path(source)
         if not path.is_file():
@@ -92,12 +109,12 @@ class Client:
         """Remove a campaign for good."""
         self.request("DELETE", f"/api/campaigns/{quote(name, safe='')}", params={"confirm": name})
 
-    def get(self, path: str, **params: Any) -> Any:
+    def get(self, path: str, **params: object) -> Any:
         """A JSON answer."""
         given = {key: value for key, value in params.items() if value is not None}
         return self.request("GET", path, params=given).json()
 
-    def request(self, method: str, path: str, **rest: Any) -> Any:
+    def request(self, method: str, path: str, **rest: object) -> _Answer:
         """Make a request, again if there is no answer; what the server refuses is raised in its words."""
         headers = {"Idempotency-Key": uuid.uuid4().hex} if method == "POST" else {}
         if "content" in rest:
@@ -106,7 +123,7 @@ class Client:
         for attempt in range(self.retries + 1):
             last = attempt == self.retries
             try:
-                answer = self._http.request(method, path, headers=headers, **rest)
+                answer: _Answer = self._http.request(method, path, headers=headers, **rest)
             except self._httpx.TransportError as wrong:
                 if last:
                     reason = str(wrong) or type(wrong).__name__
@@ -121,7 +138,7 @@ class Client:
             wait = min(2 * wait, 2.0)
         raise AssertionError
 
-    def _check_known(self, answer: Any) -> None:
+    def _check_known(self, answer: _Answer) -> None:
         """Raise an error if the server does not accept the token: trying again changes nothing."""
         if answer.status_code not in (401, 429) or _kind_of(answer) != "token":
             return
@@ -158,12 +175,12 @@ class RemoteCampaign:
             raise InputError(f"ask for a number of items from 1, not {k!r}")
         return _items(self._post("ask", k=int(k), by=by, shown=shown)["items"])
 
-    def answer(self, id: str, label: Any, by: str = "me", k: int = 1, *, shown: str | None = None) -> list[Item]:
+    def answer(self, id: str, label: object, by: str = "me", k: int = 1, *, shown: str | None = None) -> list[Item]:
         """Tell what an item is and ask for the next, in one go."""
         return _items(self._post("answer", id=id, label=_plain(label), by=by, k=k, shown=shown)["items"])
 
     def tell(
-        self, ids: str | Sequence[str], labels: Any, by: str = "me", *, change: bool = False, note: str | None = None
+        self, ids: str | Sequence[str], labels: object, by: str = "me", *, change: bool = False, note: str | None = None
     ) -> None:
         """Label items; several at once are taken whole or not at all."""
         self._post("tell", ids=_names(ids), labels=_plain(labels), by=by, change=change, note=note)
@@ -185,7 +202,7 @@ class RemoteCampaign:
         check_count("undo", count)
         return list(self._post("undo", count=_plain(count), by=by)["ids"])
 
-    def adjudicate(self, id: str, label: Any, by: str = "me") -> None:
+    def adjudicate(self, id: str, label: object, by: str = "me") -> None:
         """Decide on an item on which people disagree."""
         self._post("adjudicate", id=id, label=_plain(label), by=by)
 
@@ -202,7 +219,7 @@ class RemoteCampaign:
         """Take items out of their groups of duplicates."""
         self._post("ungroup", ids=_names(ids), by=by)
 
-    def change_learner(self, learner: str, **parameters: Any) -> None:
+    def change_learner(self, learner: str, **parameters: JSON) -> None:
         """Let another learner propose from now on; all labels are kept."""
         self._post("learner", learner=learner, parameters=parameters)
 
@@ -268,13 +285,13 @@ class RemoteCampaign:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _post(self, what: str, **body: Any) -> Any:
+    def _post(self, what: str, **body: object) -> Any:
         return self._client.request("POST", f"{self._path}/{what}", json=body).json()
 
-    def _get(self, what: str, **params: Any) -> Any:
+    def _get(self, what: str, **params: object) -> Any:
         return self._client.get(f"{self._path}/{what}", **params)
 
-    def _pages(self, what: str, inside: str, size: int, **params: Any) -> Iterator[Any]:
+    def _pages(self, what: str, inside: str, size: int, **params: object) -> Iterator[Any]:
         offset = 0
         while True:
             page = self._get(what, offset=offset, limit=size, **params)
@@ -297,7 +314,7 @@ def _without_token(url: str) -> tuple[str, str | None]:
     return (address, found[0]) if found else (str(url), None)
 
 
-def _kind_of(answer: Any) -> str | None:
+def _kind_of(answer: _Answer) -> str | None:
     """The kind of problem that an answer reports, if the server is ours."""
     try:
         return str(json.loads(answer.content)["type"]).rpartition(":")[2]
@@ -305,7 +322,7 @@ def _kind_of(answer: Any) -> str | None:
         return None
 
 
-def _checked(answer: Any) -> Any:
+def _checked(answer: _Answer) -> _Answer:
     if answer.status_code < 400:
         return answer
     try:
@@ -330,7 +347,7 @@ def _items(views: Sequence[Mapping[str, Any]]) -> list[Item]:
     ]
 
 
-def _names(ids: Any) -> Any:
+def _names(ids: str | Iterable[str]) -> str | list[str]:
     if isinstance(ids, str):
         return ids
     names = list(ids)
@@ -340,7 +357,7 @@ def _names(ids: Any) -> Any:
     return names
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """What JSON can hold of a label, or of several."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()

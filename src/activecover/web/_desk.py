@@ -256,7 +256,7 @@ class calling:
     def __enter__(self) -> None:
         return
 
-    def __exit__(self, kind: Any, wrong: BaseException | None, _: object) -> None:
+    def __exit__(self, kind: object, wrong: BaseException | None, _: object) -> None:
         if isinstance(wrong, TooLarge):
             raise Problem(str(wrong).replace(str(self._path), self._what), 413) from wrong
         if isinstance(wrong, DiskFull):

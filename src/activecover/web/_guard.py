@@ -24,6 +24,7 @@ from activecover.web._problems import MEDIA_TYPE, BodyProblem, body_of, said_of,
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Headers = Sequence[tuple[bytes, bytes]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("activecover.web")
 
@@ -73,7 +74,7 @@ class Guard:
 
     def __init__(
         self,
-        app: Any,
+        app: App,
         metrics: Metrics,
         access: Access,
         hosts: set[str] | None = None,

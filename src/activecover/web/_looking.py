@@ -94,7 +94,7 @@ def progress(one: One, me: Me, request: Request, response: Response) -> Any:
 
     def make() -> dict[str, Any]:
         shown = not one.sight.blind or may_see_blind(me)
-        return _progress(one.campaign.snapshot(bound=shown), withheld=not shown)
+        return _progress(one.campaign.sight.snapshot(bound=shown), withheld=not shown)
 
     return fresh(one, request, response, make)
 
@@ -201,7 +201,7 @@ def export(
     today = datetime.date.today().isoformat()
     return sent_file(
         desk,
-        lambda path: export_labels(one.campaign, path, which, blind=one.campaign.blind, raw=raw),
+        lambda path: export_labels(one.campaign, path, which, blind=one.campaign.guarantee.blind, raw=raw),
         f"{one.name}-{today}.{format}",
         _EXPORTS[format],
     )
@@ -299,7 +299,7 @@ def _row(campaign: Campaign, name: str | None, row: int | None) -> int:
 
 def _check_map(one: Open, me: Person) -> None:
     """Refuse a map that would reveal control rows: forgotten rows are missing on it, and control rows are forgotten later."""
-    if one.campaign.forgets_negatives:
+    if one.campaign.journal.ledger.forgets:
         with promise_seen_by(one, me):
             return
 

@@ -66,7 +66,7 @@ class PoolMap:
         self._scale = float((high - low).max()) / 2 or 1.0
         self.points: Floats = self._scaled(raw)
 
-    def place(self, rows: Any) -> Floats:
+    def place(self, rows: npt.ArrayLike) -> Floats:
         """Where some rows lie; each is looked for once."""
         wanted = np.asarray(rows, np.int64)
         if len(self._placed) < len(self._pool):

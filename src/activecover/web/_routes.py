@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-from fastapi import Depends, Header, Query, Request, Response
+from fastapi import Depends, Header, Query, Request, Response, params
 
 from activecover.campaign import Campaign
 from activecover.web import _models as models
@@ -119,14 +119,15 @@ Offset = Annotated[int, Query(ge=0, le=2**53)]
 Limit = Annotated[int, Query(ge=1, le=PAGE)]
 
 
-def at_least(role: Role) -> Any:
+def at_least(role: Role) -> params.Depends:
     """Only for people whose role includes this one."""
 
     def check(me: Me) -> None:
         if not me.may(role):
             raise _not_for(me, role)
 
-    return Depends(check)
+    found: params.Depends = Depends(check)
+    return found
 
 
 def _looks(me: Me) -> None:
@@ -170,7 +171,7 @@ def may_see_blind(me: Person) -> bool:
 
 def is_double_blind(one: Open, me: Person) -> bool:
     """Whether someone must learn nothing of what others said of the items that they label."""
-    return me.name is not None and not me.may_look and one.campaign.overlap > 1
+    return me.name is not None and not me.may_look and one.campaign.journal.ledger.overlap > 1
 
 
 def counts_for(one: Open, me: Person) -> dict[str, int]:
@@ -184,7 +185,7 @@ def counts_for(one: Open, me: Person) -> dict[str, int]:
 def promise_seen_by(one: Open, me: Person) -> Iterator[None]:
     """A time in which what rests on the control rows may be looked at; refused to those who must not yet."""
     with one.campaign.together():
-        if one.campaign.blind and not may_see_blind(me):
+        if one.campaign.guarantee.blind and not may_see_blind(me):
             raise Problem(f"this is {WITHHELD}: ask an owner", 403, "refused")
         yield
 

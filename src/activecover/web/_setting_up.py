@@ -133,7 +133,7 @@ def list_rules() -> list[dict[str, str]]:
 
 
 def _forgetting(one: One) -> models.Forgetting:
-    stands = one.campaign.forgetting()
+    stands = one.campaign.eraser.status()
     return models.Forgetting(**{**dataclasses.asdict(stands), "forgotten": len(stands.forgotten)})
 
 

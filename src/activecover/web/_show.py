@@ -200,7 +200,7 @@ def draw_molecule(smiles: str) -> str | None:
     return str(drawing.GetDrawingText())
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> str | float | None:
     if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
     if isinstance(value, float):

@@ -16,12 +16,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from activecover.errors import InputError
 from activecover.extras import require
 from activecover.files import write_whole
 from activecover.workspace import Workspace, new_token
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from activecover.web._guard import Guard
 
 #: How the processes of a server learn what they are to serve.
 _SETTINGS = "ACTIVECOVER_SERVE"
@@ -112,7 +117,7 @@ def serve(
         listener.close()
 
 
-def _run(config: Any, listener: socket.socket) -> None:
+def _run(config: uvicorn.Config, listener: socket.socket) -> None:
     """Run one server; where SIGINT is ignored, as under ``nohup … &``, it stays ignored."""
     import uvicorn
 
@@ -170,7 +175,9 @@ def _opened(home: Workspace, link: str) -> Iterator[None]:
         file.unlink(missing_ok=True)
 
 
-def _serve_many(home: Workspace, settings: dict[str, Any], config: dict[str, Any], workers: int, address: Any) -> None:
+def _serve_many(
+    home: Workspace, settings: dict[str, Any], config: dict[str, Any], workers: int, address: tuple[str, int]
+) -> None:
     """Several processes on one address; one that dies is replaced."""
     import uvicorn
 
@@ -182,7 +189,7 @@ def _serve_many(home: Workspace, settings: dict[str, Any], config: dict[str, Any
     uvicorn.run("activecover.web.server:worker", factory=True, workers=workers, host=host, port=port, **config)
 
 
-def worker() -> Any:
+def worker() -> Guard:
     """The app of one process of several, made from what :func:`serve` has left for it."""
     # What this process starts in turn has no use for the store's password.
     told = json.loads(os.environ.pop(_SETTINGS))
@@ -190,7 +197,7 @@ def worker() -> Any:
     return _app(Workspace(told.pop("folder"), told.pop("store")), told)
 
 
-def _app(home: Workspace, settings: dict[str, Any]) -> Any:
+def _app(home: Workspace, settings: dict[str, Any]) -> Guard:
     from activecover.web._access import Door
     from activecover.web._app import make_app
 

@@ -23,20 +23,25 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _LONGEST_TEMPLATE = 1 << 20
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return value is None or (type(value) is int and 1 <= value <= LARGEST_COUNT)
 
 
-def _is_seconds(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and 1 <= value <= LARGEST_COUNT and math.isfinite(value))
+def _is_seconds(value: object) -> bool:
+    return value is None or (
+        isinstance(value, int | float)
+        and type(value) is not bool
+        and 1 <= value <= LARGEST_COUNT
+        and math.isfinite(value)
+    )
 
 
-def _is_template(value: Any) -> bool:
+def _is_template(value: object) -> bool:
     return value is None or (isinstance(value, str) and len(value) <= _LONGEST_TEMPLATE)
 
 
 #: What a campaign takes along besides its events and its pool; anything else belongs to the home that it is in.
-_SETTINGS: dict[str, Callable[[Any], bool]] = {
+_SETTINGS: dict[str, Callable[[object], bool]] = {
     "own": lambda value: type(value) is bool,
     "lease": _is_seconds,
     "budget": _is_count,
@@ -44,7 +49,7 @@ _SETTINGS: dict[str, Callable[[Any], bool]] = {
     "template": _is_template,
 }
 #: What format 1 said besides: places in the home that it came from, which mean nothing in another one.
-_PLACES: dict[str, Callable[[Any], bool]] = {
+_PLACES: dict[str, Callable[[object], bool]] = {
     "pool": lambda value: isinstance(value, str),
     "outside": lambda value: value is None or isinstance(value, str),
     "request": lambda value: value is None or isinstance(value, str),
@@ -134,7 +139,7 @@ def _check_fields(said: Mapping[str, Any], needed: set[str], allowed: set[str]) 
         raise InputError("its manifest states a name that is no text")
 
 
-def _check_settings(settings: Mapping[str, Any], known: Mapping[str, Callable[[Any], bool]]) -> None:
+def _check_settings(settings: Mapping[str, Any], known: Mapping[str, Callable[[object], bool]]) -> None:
     for name, value in settings.items():
         if name not in known:
             raise InputError(f"its manifest has an unknown setting {name[:50]!r}")

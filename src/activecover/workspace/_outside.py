@@ -7,32 +7,32 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from activecover.errors import InputError, StoreError
 from activecover.files import private_folder, write_whole
-from activecover.pool import PackedBits, Pool, as_csr
+from activecover.pool import PackedBits, Pool, VectorsLike, as_csr
 
 #: What the arrays in such a file are called.
 ARRAYS = frozenset({"data", "indices", "indptr", "shape", "packed", "dimensions", "vectors"})
 
 
-def joined(pool: Pool, first: Any, more: Any) -> Any:
+def joined(pool: Pool, first: VectorsLike | None, more: VectorsLike) -> VectorsLike:
     """Outside vectors of a pool, and more of them."""
-    for vectors in (first, more):
-        if vectors is not None:
-            _checked(pool, vectors)
-    if first is None or more is None:
-        return first if more is None else more
+    for vectors in (more,) if first is None else (first, more):
+        _checked(pool, vectors)
+    if first is None:
+        return more
     if sparse.issparse(more):
-        rows: Any = [as_csr(first), as_csr(more)]
-        return sparse.vstack(rows, format="csr")
-    if isinstance(more, PackedBits):
+        stacked: sparse.csr_array = sparse.vstack([as_csr(first), as_csr(more)], format="csr")
+        return stacked
+    if isinstance(first, PackedBits) and isinstance(more, PackedBits):
         return PackedBits(np.concatenate([np.asarray(first.packed), np.asarray(more.packed)]), more.dimensions)
     return np.concatenate([np.asarray(first), np.asarray(more)])
 
 
-def save_outside(path: Path, vectors: Any) -> None:
+def save_outside(path: Path, vectors: VectorsLike) -> None:
     """Write outside vectors to a file: whole, or not at all."""
     data = io.BytesIO()
     if sparse.issparse(vectors):
@@ -46,11 +46,11 @@ def save_outside(path: Path, vectors: Any) -> None:
     write_whole(path, data.getvalue())
 
 
-def load_outside(path: Path) -> Any:
+def load_outside(path: Path) -> VectorsLike:
     """What :func:`save_outside` wrote."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
+            found: dict[str, npt.NDArray[Any]] = {name: file[name] for name in file.files}
         if "vectors" in found:
             return found["vectors"]
         if "packed" in found:
@@ -60,7 +60,7 @@ def load_outside(path: Path) -> Any:
         raise StoreError(f"{path}: the known positives from outside cannot be read ({wrong})") from wrong
 
 
-def _checked(pool: Pool, vectors: Any) -> None:
+def _checked(pool: Pool, vectors: VectorsLike) -> None:
     try:
         pool.encode(vectors)
     except InputError as wrong:

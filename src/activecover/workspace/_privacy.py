@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from activecover.errors import InputError
-from activecover.pool import Pool
+from activecover.pool import Pool, Vectors
 from activecover.workspace._layout import Place, named, places
 from activecover.workspace._searching import Search
 from activecover.workspace._workspace import Workspace
@@ -71,7 +71,7 @@ def privacy_check(
         raise InputError(f"{name}: was not made with forget_negatives; there is nothing to prove")
     campaign = home.open(name)
     try:
-        stands = campaign.forgetting()
+        stands = campaign.eraser.status()
         negatives = sum(not label for label in campaign.labels().values())
         found = [
             *_left_in_rows(campaign.pool, stands.forgotten),
@@ -121,9 +121,9 @@ def _held_elsewhere(home: Workspace, name: str, pool: Pool, forgotten: Sequence[
                 yield f"campaign {other}: still has {len(held)} of the forgotten items ({', '.join(held[:3])}{', …' if held[3:] else ''})"
 
 
-def _is_empty(vectors: Any) -> bool:
+def _is_empty(vectors: Vectors) -> bool:
     """Whether a row has no values left: NaN, or no bits."""
-    values = vectors.data if hasattr(vectors, "indptr") else vectors
+    values: Any = vectors.data if hasattr(vectors, "indptr") else vectors
     return bool(np.isnan(values).all() if values.dtype.kind == "f" else not values.any())
 
 

@@ -107,7 +107,7 @@ class Search:
                 for value in column.to_pylist():
                     self._look_at(left, value)
 
-    def _look_at(self, left: set[bytes], value: Any) -> None:
+    def _look_at(self, left: set[bytes], value: object) -> None:
         data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
         left -= {marker for marker in left if marker in data}
 

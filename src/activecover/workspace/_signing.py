@@ -67,7 +67,7 @@ def without_signature(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != SIGNATURE}
 
 
-def check_signature(what: str, data: bytes, signature: Any, key: PublicKey | None) -> Signer:
+def check_signature(what: str, data: bytes, signature: object, key: PublicKey | None) -> Signer:
     """The signer of some bytes; refused if the signature does not fit, or was made with another key than the given one.
 
     Parameters

@@ -11,6 +11,7 @@ from typing import Any
 
 from activecover.campaign import Campaign, Certificate, check_certificate
 from activecover.errors import InputError
+from activecover.store import JSON
 from activecover.strict import JsonLimits, read_json
 from activecover.workspace._keys import PublicKey, signing_key
 from activecover.workspace._signing import SIGNATURE, Signer, canonical, check_signature, signed, without_signature
@@ -38,7 +39,7 @@ def sign_certificate(home: Workspace, certificate: Certificate) -> dict[str, Any
     return signed(certificate.as_dict(), signing_key(home.folder))
 
 
-def read_certificate(path: Path) -> Any:
+def read_certificate(path: Path) -> JSON:
     """A certificate from the file that ``activecover certify --out`` wrote."""
     try:
         size = path.stat().st_size
@@ -48,7 +49,8 @@ def read_certificate(path: Path) -> Any:
     except OSError as wrong:
         raise InputError(f"{path}: cannot be read ({wrong.strerror})") from wrong
     try:
-        return read_json(data, _LIMITS)
+        document: JSON = read_json(data, _LIMITS)
+        return document
     except InputError as wrong:
         raise InputError(f"{path}: is not JSON ({wrong}); give the file that certify --out wrote") from wrong
 
@@ -61,7 +63,7 @@ def opened_archive(archive: Path, key: PublicKey | None = None, *, large: bool =
 
 
 def verify(
-    document: Any,
+    document: object,
     *,
     archive: Path | None = None,
     campaign: Campaign | None = None,
@@ -100,17 +102,17 @@ def verify(
     return Verdict(problems, notes)
 
 
-def verify_with_archive(document: Any, archive: Path, key: PublicKey | None = None) -> list[str]:
+def verify_with_archive(document: object, archive: Path, key: PublicKey | None = None) -> list[str]:
     """What is wrong with a certificate, as far as an archive says; an archive that was changed is refused."""
     return verify(document, archive=archive, key=key).problems
 
 
-def verify_with_campaign(document: Any, campaign: Campaign, key: PublicKey | None = None) -> list[str]:
+def verify_with_campaign(document: object, campaign: Campaign, key: PublicKey | None = None) -> list[str]:
     """What is wrong with a certificate, as far as the log of a campaign says."""
     return verify(document, campaign=campaign, key=key).problems
 
 
-def _signer_of(document: Any, key: PublicKey | None) -> Signer:
+def _signer_of(document: object, key: PublicKey | None) -> Signer:
     if not isinstance(document, Mapping):
         raise InputError("it is no certificate")
     try:

@@ -17,7 +17,7 @@ from activecover.errors import InputError
 from activecover.files import WorkFolder, make_private, private_folder, sweep
 from activecover.intake import Intake, Recipe, make_pool, read_table
 from activecover.learners import LEARNERS
-from activecover.pool import Duplicates, Pool, PoolFolder
+from activecover.pool import Duplicates, Pool, PoolFolder, VectorsLike
 from activecover.stopping import ControlQuantile, Rule, parse_guarantee
 from activecover.workspace._outside import joined, load_outside, save_outside
 from activecover.workspace._people import People
@@ -124,7 +124,7 @@ class Workspace:
         forget_negatives: bool = False,
         duplicates: bool | float = False,
         same: Sequence[str] | None = None,
-        external_positives: str | Path | Any = None,
+        external_positives: str | Path | VectorsLike | None = None,
         lease: float | None = None,
         budget: int | None = None,
         target: int | None = None,
@@ -226,7 +226,7 @@ class Workspace:
             campaign.journal.record_growth()
         return folder.rows - before
 
-    def add_outside(self, name: str, source: str | Path | Any, *, header: bool = True) -> int:
+    def add_outside(self, name: str, source: str | Path | VectorsLike, *, header: bool = True) -> int:
         """Add positives that are not in the pool, and return how many. Open campaigns see them when they are reopened."""
         about = self.store.about(name)
         path = self.folder / f"outside/{name}.npz"
@@ -295,7 +295,7 @@ class Workspace:
             given["external_positives"] = self._outside(name, pool, log)
         return Campaign(pool, log=log, **{**limits, **given})
 
-    def _outside(self, name: str, pool: Pool, log: SqlLog) -> Any:
+    def _outside(self, name: str, pool: Pool, log: SqlLog) -> VectorsLike | None:
         """The known positives from outside that the log names."""
         path = self.folder / f"outside/{name}.npz"
         fresh = path.with_suffix(".new.npz")
@@ -309,7 +309,7 @@ class Workspace:
                 fresh.unlink()
         return load_outside(path) if self.store.about(name).get("outside") else None
 
-    def _take_in(self, source: Any, work: Path, *, header: bool, **how: Any) -> Intake | Pool:
+    def _take_in(self, source: str | Path | Pool | Intake, work: Path, *, header: bool, **how: Any) -> Intake | Pool:
         if isinstance(source, Pool | Intake):
             return source
         table = read_table(source, header=header)
@@ -327,7 +327,7 @@ def _store_pool(work: Path, made: Intake | Pool, *, own: bool) -> None:
     PoolFolder.create(work / "pool", pool, embedding_files=files, hash_contents=not own)
 
 
-def _vectors_of(recipe: Recipe | None, source: Any, header: bool) -> Any:
+def _vectors_of(recipe: Recipe | None, source: str | Path | VectorsLike, header: bool) -> VectorsLike:
     """Vectors of positives from outside a pool, made as the pool's own rows were."""
     if not isinstance(source, str | Path):
         return source

@@ -19,21 +19,21 @@ RECIPES = {
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_recipe_of_a_data_set(name):
-    recipe = DATASETS.build(name).recipe
-    assert (recipe.network, recipe.epochs, recipe.scale, recipe.percent, recipe.batches) == RECIPES[name]
+    experiment = DATASETS.build(name).experiment
+    assert (experiment.network, experiment.epochs, experiment.scale, experiment.percent, experiment.batches) == RECIPES[name]
 
 
 @pytest.mark.parametrize(
     ("name", "rows", "batch"), [("letters", 20_000, 995), ("mnist", 70_000, 3495), ("svhn", 99_289, 992)]
 )
 def test_the_size_of_a_batch(name, rows, batch):
-    assert batch_size(DATASETS.build(name).recipe.percent, rows - 100) == batch
+    assert batch_size(DATASETS.build(name).experiment.percent, rows - 100) == batch
 
 
 @pytest.mark.parametrize("name", ["dense", "lenet", "vgg"])
 def test_how_a_network_is_trained(name):
     network = NETWORKS.build(name)
-    assert (network.epochs, network.batch, network.rate) == (20, 32, 1e-3)
+    assert (network.epochs, network.batch_size, network.learning_rate) == (20, 32, 1e-3)
 
 
 def test_the_layers_of_the_convolutional_networks():

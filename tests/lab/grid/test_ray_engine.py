@@ -105,7 +105,7 @@ def test_an_interrupted_run_says_so_and_goes_on(plan, by_processes, tmp_path):
     [
         (["--engine", "rey"], "unknown engine 'rey': choose process or ray"),
         (["--address", "localhost:6379"], "use engine ray"),
-        (["--engine", "ray", "--address", "127.0.0.1:9"], "Ray cluster '127.0.0.1:9': nobody answers there"),
+        (["--engine", "ray", "--address", "127.0.0.1:9"], "Ray cluster '127.0.0.1:9': no answer"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(tmp_path, capsys, arguments, message):

@@ -93,7 +93,11 @@ def run_trial(trial: Trial, label: str, method: str, reading: str = OURS) -> Tra
 def _learner(method: str, sample: list[int], reading: str) -> Learner:
     check_reading(reading)
     learner = make_learner(method, explore=sample)
-    if isinstance(learner, OneClass) and learner.detector in READINGS[reading].grids:
+    if (
+        isinstance(learner, OneClass)
+        and isinstance(learner.detector, str)
+        and learner.detector in READINGS[reading].grids
+    ):
         return learner.replace(grid=READINGS[reading].grids[learner.detector])
     return learner
 
