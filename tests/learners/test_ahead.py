@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from activecover.campaign import Campaign
@@ -50,6 +50,8 @@ def play(campaign: Campaign, truth: np.ndarray, moves: list[int]) -> list:
 
 @pytest.mark.parametrize("learner", LEARNERS)
 @settings(max_examples=25)
+# An item that came back by undo was thought of before the learner had heard of the undo.
+@example(seed=629, moves=[2, 18, 17, 7, 18, 2, 8, 11, 9, 18, 17, 3, 14, 8, 3, 1])
 @given(seed=st.integers(0, 1000), moves=st.lists(st.integers(0, 18), min_size=5, max_size=40))
 def test_the_same_items_whatever_happens(learner, seed, moves):
     runs = []
@@ -115,15 +117,16 @@ def test_what_was_shown_comes_next_though_others_have_told_something_meanwhile(s
         assert campaign.ask(by="ann", shown="4") == [following]
 
 
-def test_what_was_shown_is_not_taken_from_who_has_it():
+def test_what_was_shown_is_kept_for_whom_it_was_shown_to():
     pool = Pool(np.random.default_rng(4).normal(size=(80, 3)))
     with Campaign(pool, "explore-commit", explore=0, known=["0"], think_ahead=True) as campaign:
         (item,) = campaign.ask(by="ann")
         shown = campaign.peek_next(item.id)[None].id
         taken = {one.id for one in campaign.ask(3, by="bob")}
-        assert shown in taken
+        assert len(taken) == 3
+        assert shown not in taken
         (following,) = campaign.answer(item.id, False, by="ann", shown=shown)
-        assert following.id not in taken
+        assert following.id == shown
 
 
 def test_what_was_shown_to_one_is_avoided_by_the_others():

@@ -209,9 +209,13 @@ class Proposals:
     def think(self, ask: Ask, prepare: Callable[[Proposal], object]) -> None:
         """Begin to find what follows either answer to an item, while a person looks at it."""
         # With several people at work others change what follows: the thought would be in vain.
-        if self._think_ahead and self._brain is not None and self._journal.ledger.active() == 1:
+        if not self._think_ahead or self._brain is None or self._journal.ledger.active() > 1:
+            return
+        # An item that came back by undo is settled for the learner until that has caught up.
+        brain = self.own()
+        if brain is not None:
             held = self._rows.held()
-            self._brain.think(ask, held[held != self._journal.pool.row(ask.id)], prepare)
+            brain.think(ask, held[held != self._journal.pool.row(ask.id)], prepare)
 
     def thought(self, name: str) -> dict[bool | None, object]:
         """What follows either answer to an item, or none, as it was prepared; waits until it is found."""

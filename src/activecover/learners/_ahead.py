@@ -154,6 +154,9 @@ class ThinkAhead:
         come. What is found goes through ``prepare``, in the thread that thinks.
         """
         before, guess = self._guess, _Guess(number, row, sampled, held)
+        same = before is not None and before.answer is None and (before.number, before.row) == (number, row)
+        if before is not None and same and self._still_holds(before, guess.held):
+            return
         self._unlabelled, self._erasures = self.unlabelled, self.inner.pool_.erasures
         self._guess = guess
         self._worker.give(lambda: guess.find(lambda: self._think(before, guess, prepare)))

@@ -92,21 +92,28 @@ class Listener:
         self._noticed = 0
 
     def mark(self) -> object:
-        """Begin to listen."""
+        """Begin to listen; if the server is away, a wait is a short pause, and the caller finds out when it looks."""
         with self._lock:
             if self._connection is None and self._wake >= 0:
-                connection = self._engine.raw_connection()
-                driver: Any = connection.driver_connection
-                connection.detach()
-                driver.autocommit = True
-                driver.execute(f"LISTEN {self._channel}")
-                self._connection = driver
+                with suppress(Exception):
+                    self._connection = self._connected()
             return self._noticed
+
+    def _connected(self) -> Any:
+        connection = self._engine.raw_connection()
+        driver: Any = connection.driver_connection
+        connection.detach()
+        driver.autocommit = True
+        driver.execute(f"LISTEN {self._channel}")
+        return driver
 
     def wait(self, mark: object, seconds: float) -> bool:
         """Wait for a notification; one that came since the mark counts, also if another thread noticed it."""
         with self._lock:
-            if self._noticed != mark or self._connection is None:
+            if self._noticed != mark:
+                return True
+            if self._connection is None:
+                time.sleep(min(seconds, _LONGEST))
                 return True
             try:
                 noticed = self._listen(seconds)

@@ -20,7 +20,9 @@ RECIPES = {
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_recipe_of_a_data_set(name):
     experiment = DATASETS.build(name).experiment
-    assert (experiment.network, experiment.epochs, experiment.scale, experiment.percent, experiment.batches) == RECIPES[name]
+    assert (experiment.network, experiment.epochs, experiment.scale, experiment.percent, experiment.batches) == RECIPES[
+        name
+    ]
 
 
 @pytest.mark.parametrize(
