@@ -20,7 +20,7 @@ from activecover.campaign._journal import Journal
 from activecover.campaign._settings import Settings
 from activecover.cli import main
 from activecover.learners import LEARNERS, Learner
-from activecover.store import JsonlLog, MemoryLog, SqlStore, events, lines_of
+from activecover.store import JsonlLog, Line, MemoryLog, SqlStore, events, lines_of
 
 
 def make_pool(rows: int = 12) -> Pool:
@@ -50,6 +50,26 @@ def begin(log: MemoryLog | JsonlLog) -> Journal:
 
 def ask_for(name: str) -> events.Asked:
     return events.Asked(id=name, by="ann", number=0, source="learner", batch=0)
+
+
+def test_what_others_write_while_a_campaign_is_opened_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SqlStore(tmp_path / "store.sqlite") as store:
+        log = store.create("one")
+        with Campaign(make_pool(), log=log, explore=0, known=["0"], learner="explore-commit") as first:
+            late = store.open("one")
+            read = late.read
+
+            def slowly(since: int = 0) -> Iterator[Line]:
+                lines = list(read(since))
+                if not first.labels():
+                    first.tell("1", True)
+                return iter(lines)
+
+            monkeypatch.setattr(late, "read", slowly)
+            with Campaign(make_pool(), log=late) as second:
+                assert second.labels() == {"1": True}
 
 
 def test_what_a_failed_turn_wrote_is_gone_from_the_ledger_and_the_file(tmp_path: Path) -> None:

@@ -115,8 +115,9 @@ class Journal:
 
     def load(self) -> None:
         """Fold the whole log."""
-        self.ledger = Ledger(self.log.read())
-        self.position = len(self.log)
+        # Others may write meanwhile: what was not read is not behind this ledger.
+        lines = list(self.log.read())
+        self.ledger, self.position = Ledger(lines), len(lines)
         self._changed = None
 
     def write(self, new: Sequence[Event]) -> None:
